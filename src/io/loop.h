@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loop.h - one event loop: readiness of fds, timers, work posted by others
+ *
+ * libevent is met only in src/io/. A loop belongs to one thread; everything
+ * here but loop_post() and loop_stop() may be called from that thread only.
+ *
+ * Watches are edge-triggered: the loop remembers what the kernel said
+ * (watch.ready) and calls back while something wanted is ready. Who meets
+ * EAGAIN or a short read clears the bit with watch_spent().
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/attrib.h"
+#include "src/base/list.h"
+
+struct event;
+struct loop;
+
+WUNRES int loop_new(struct loop **ret);
+struct loop *loop_free(struct loop *loop);
+/* Returns after loop_stop(). */
+void loop_run(struct loop *loop);
+/* Runs what is ready now without waiting; for tests and for start-up. */
+void loop_run_once(struct loop *loop, bool wait);
+void loop_stop(struct loop *loop); /* any thread */
+/* Monotonic ms at the start of this turn: free of system calls. */
+uint64_t loop_now_ms(const struct loop *loop);
+
+/* Runs fn(ctx) in the loop's thread, in order of posting; any thread. */
+void loop_post(struct loop *loop, void (*fn)(void *ctx), void *ctx);
+
+/* Runs fn at the end of every turn (flush of batched output). One per loop. */
+void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
+
+/* Calls fn in the loop's thread when the process gets the signal. */
+WUNRES int loop_on_signal(struct loop *loop, int signal,
+			  void (*fn)(void *ctx), void *ctx);
+
+enum watch_bits { WATCH_READ = 1, WATCH_WRITE = 2 };
+
+struct watch;
+typedef void watch_fn(struct watch *w, unsigned ready);
+
+struct watch {
+	struct loop *loop;
+	struct event *event;
+	watch_fn *fn;
+	int fd;
+	unsigned ready;	 /* what the kernel last said */
+	unsigned wanted; /* what the owner waits for */
+	struct list queued; /* in the loop's list of watches to call */
+};
+
+/* fd is borrowed, must be non-blocking. Initially nothing is wanted. */
+WUNRES int watch_init(struct watch *w, struct loop *loop, int fd, watch_fn *fn);
+void watch_fini(struct watch *w); /* safe in its own callback */
+/* Calls back (from the loop, never from here) while wanted & ready. */
+void watch_want(struct watch *w, unsigned bits);
+/* These bits met EAGAIN: forget them until the kernel says so again. */
+void watch_spent(struct watch *w, unsigned bits);
+
+struct timer;
+typedef void timer_fn(struct timer *t);
+
+/* Timers are a wheel of the loop: start, restart and stop cost no system call.
+ * Resolution 1/64 of the duration, at least 1 ms. One-shot. */
+struct timer {
+	struct loop *loop;
+	timer_fn *fn;
+	uint64_t due_ms; /* 0 = stopped */
+	struct list slot;
+};
+
+void timer_init(struct timer *t, struct loop *loop, timer_fn *fn);
+void timer_start(struct timer *t, uint64_t delay_ms); /* restarts */
+void timer_stop(struct timer *t);

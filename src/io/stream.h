@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.h - a byte stream: TCP or unix socket, with TLS on top when started
+ *
+ * How it works: reads and writes are non-blocking. stream_read() returns bytes
+ * or STREAM_AGAIN; stream_write() accepts bytes into a bounded output queue and
+ * sends as much as the kernel takes at stream_flush() (which also happens by
+ * itself when the owner returns to the loop). stream_want() asks for a call
+ * back. The callback is only ever made from the loop, never from inside a
+ * stream function, and may free the stream.
+ *
+ * No stream holds buffers while it is idle.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/addr.h"
+#include "src/base/span.h"
+
+struct loop;
+struct stream;
+struct ssl_st; /* SSL */
+
+enum stream_event {
+	STREAM_READABLE = 1, /* bytes, end of stream, or an error to read */
+	STREAM_WRITABLE = 2, /* the output queue has room again */
+	STREAM_CONNECTED = 4,
+};
+
+/* One callback for all; events is a mask of what was wanted and is there. */
+typedef void stream_fn(struct stream *s, void *ctx, unsigned events);
+
+enum { STREAM_AGAIN = -11 /* -EAGAIN */ };
+
+/* Takes fd (closed on failure too). */
+WUNRES int stream_new(struct loop *loop, int fd, struct stream **ret);
+/* Begins a non-blocking connect; STREAM_CONNECTED is delivered once wanted,
+ * then stream_error() tells how it went. */
+WUNRES int stream_connect(struct loop *loop, const struct addr *to,
+			  struct stream **ret);
+/* Closes at once; unsent output is lost. NULL is fine. Returns NULL. Safe in
+ * the stream's own callback. */
+struct stream *stream_free(struct stream *s);
+/* Closes with RST (SO_LINGER 0) instead of FIN. Returns NULL. */
+struct stream *stream_reset(struct stream *s);
+/* Takes ownership: flushes what is queued, sends TLS close_notify and FIN,
+ * waits for the peer at most linger_ms, then frees. Returns NULL. */
+struct stream *stream_close(struct stream *s, uint64_t linger_ms);
+
+/* Whom to call; NULL fn = nobody (events stay pending). */
+void stream_set_owner(struct stream *s, stream_fn *fn, void *ctx);
+void stream_want(struct stream *s, unsigned events); /* replaces the mask */
+unsigned stream_wanted(const struct stream *s);
+
+/* > 0 bytes, 0 end of stream, STREAM_AGAIN, or -errno (-EPROTO: TLS failed,
+ * see stream_tls_error()). */
+WUNRES ssize_t stream_read(struct stream *s, void *dst, size_t len);
+/* Puts bytes back in front of what stream_read() returns next. Plain bytes
+ * only (before TLS is started); they are copied. */
+WUNRES int stream_unread(struct stream *s, struct span bytes);
+/* Queues all of bytes or nothing: 0, STREAM_AGAIN when the queue is over its
+ * limit, or -errno of an earlier send. */
+WUNRES int stream_write(struct stream *s, struct span bytes);
+/* How many bytes are queued and not yet taken by the kernel. */
+size_t stream_unsent(const struct stream *s);
+/* Sends now what is queued: 0 all gone, STREAM_AGAIN some left, -errno. */
+int stream_flush(struct stream *s);
+/* After the queue is sent: FIN (and close_notify under TLS). */
+void stream_shutdown_write(struct stream *s);
+/* First error of connect, read or write; 0 = none. -errno. */
+int stream_error(const struct stream *s);
+
+int stream_fd(const struct stream *s);
+struct loop *stream_loop(const struct stream *s);
+uint64_t stream_bytes_in(const struct stream *s);  /* on the wire */
+uint64_t stream_bytes_out(const struct stream *s);
+
+/* Starts TLS; takes ssl (connect or accept state already set by the caller).
+ * Bytes given to stream_unread() are the first the handshake sees. The
+ * handshake proceeds on read, write and want; STREAM_CONNECTED is delivered
+ * when it is done or failed. */
+WUNRES int stream_start_tls(struct stream *s, struct ssl_st *ssl);
+struct ssl_st *stream_ssl(const struct stream *s); /* NULL = plain */
+bool stream_tls_ready(const struct stream *s);
+/* Text of the last TLS failure (certificate verify result or alert). */
+const char *stream_tls_error(const struct stream *s);
+/* Under TLS with a fatal alert of this code (RFC 8446 6.2); plain: the alert
+ * record is written unencrypted. Then closes. Returns NULL. */
+struct stream *stream_close_alert(struct stream *s, uint8_t alert);
+
+/* Moves both directions with splice(2) until both sides ended or failed, then
+ * calls done (bytes a->b, b->a, first error) and frees both streams. Plain
+ * streams only; what was unread or queued goes first. idle_ms: both ways. */
+typedef void splice_fn(void *ctx, uint64_t a_to_b, uint64_t b_to_a, int error);
+struct splice;
+WUNRES int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,
+			 splice_fn *done, void *ctx, struct splice **ret);
+/* Ends it now (policy changed); done is called from the loop. */
+void splice_cancel(struct splice *sp, int error);

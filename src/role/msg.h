@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* msg.h - every message that roles send each other, on SEQPACKET channels
+ *
+ * A message is struct msg_head, then the fixed body of its type, then a
+ * bounded tail (head.len = body + tail bytes), and at most MSG_FDS_MAX file
+ * descriptors. Integers are in host order: both ends are one machine, one
+ * build. Strings in bodies are NUL-terminated inside their array. The
+ * receiver checks sizes with msg_body() before it reads anything; a malformed
+ * message ends the channel and the supervisor kills the sender.
+ *
+ * A request carries a serial > 0 that its reply repeats. What is larger than
+ * MSG_TAIL_MAX travels as a sealed memfd.
+ *
+ * Who sends what is in the type's name: MSG_<FROM>_<VERB>.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/span.h"
+
+enum {
+	MSG_MAGIC = 0x5350, /* "PS" */
+	MSG_TAIL_MAX = 96 * 1024,
+	MSG_FDS_MAX = 4,
+	MSG_NAME_SIZE = 256,	/* host names, credential names, ids + NUL */
+	MSG_IFACE_SIZE = 16,	/* IFNAMSIZ */
+	MSG_ADDRS_MAX = 8,	/* addresses of one sandbox */
+	MSG_TEXT_SIZE = 512,	/* an error sentence */
+};
+
+enum role {
+	ROLE_NONE,
+	ROLE_SUPERVISOR,
+	ROLE_GATEWAY,
+	ROLE_VAULT,
+	ROLE_CONTROL,
+	ROLE_NUM,
+};
+
+const char *role_name(enum role role);
+
+/* X(type, body struct); comment: fds and tail. `struct msg_none` = no body. */
+#define MSG_TYPES(X)                                                           \
+	/* supervisor to any role; fd 0: the channel to .peer (sent again      \
+	 * whenever that peer was restarted; the old channel is then dead) */  \
+	X(MSG_SUPERVISOR_PEER, struct msg_peer)                                \
+	/* supervisor to gateway; fd 0: a bound, listening socket */           \
+	X(MSG_SUPERVISOR_LISTENER, struct msg_listener)                        \
+	/* supervisor to gateway: all listeners were sent, start accepting */  \
+	X(MSG_SUPERVISOR_START, struct msg_none)                               \
+	/* supervisor to gateway; fd 0: audit file, O_APPEND (also on reopen) */ \
+	X(MSG_SUPERVISOR_AUDIT, struct msg_none)                               \
+	/* supervisor to control: re-read files (SIGHUP) */                    \
+	X(MSG_SUPERVISOR_RELOAD, struct msg_none)                              \
+	/* supervisor to gateway, control: finish what runs, then exit 0 */    \
+	X(MSG_SUPERVISOR_DRAIN, struct msg_drain)                              \
+	/* any role to supervisor: I serve now */                              \
+	X(MSG_ROLE_READY, struct msg_none)                                     \
+	/* any role to supervisor: this role broke the protocol */             \
+	X(MSG_ROLE_ACCUSE, struct msg_peer)                                    \
+	/* control to supervisor: state of the roles; reply with the same type \
+	 * and struct msg_roles */                                             \
+	X(MSG_CONTROL_ROLES, struct msg_roles)                                 \
+                                                                               \
+	/* gateway to vault: sign a leaf; tail: SubjectPublicKeyInfo, DER */   \
+	X(MSG_GATEWAY_SIGN, struct msg_sign)                                   \
+	/* reply; tail: the certificate, DER (empty when .status != 0) */      \
+	X(MSG_VAULT_SIGNED, struct msg_result)                                 \
+	/* gateway to vault: the value of a credential that a binding names */ \
+	X(MSG_GATEWAY_LEASE, struct msg_credential)                            \
+	/* reply; tail: the value */                                           \
+	X(MSG_VAULT_LEASE, struct msg_result)                                  \
+	/* any role to vault: the CA certificate; reply MSG_VAULT_CA, tail DER \
+	 */                                                                    \
+	X(MSG_ROLE_GET_CA, struct msg_none)                                    \
+	X(MSG_VAULT_CA, struct msg_result)                                     \
+                                                                               \
+	/* control to vault: a transaction: BEGIN, any PUT and REMOVE, COMMIT. \
+	 * Only COMMIT is answered (MSG_VAULT_RESULT). A new BEGIN drops an    \
+	 * unfinished transaction. */                                          \
+	X(MSG_CONTROL_BEGIN, struct msg_begin)                                 \
+	X(MSG_CONTROL_PUT, struct msg_record)	 /* tail: the value */         \
+	X(MSG_CONTROL_REMOVE, struct msg_record)                               \
+	X(MSG_CONTROL_COMMIT, struct msg_none)                                 \
+	X(MSG_VAULT_RESULT, struct msg_result)                                 \
+	/* control to vault: the record after .name in key order (.name "" =   \
+	 * the first) of .kind in .scope; reply MSG_VAULT_RECORD, tail: value  \
+	 * (never for credentials); .found false = no more. With .exact the    \
+	 * record of exactly that name. With .scope "*": all scopes in order,  \
+	 * .scope_after and .name the last one seen. */                        \
+	X(MSG_CONTROL_READ, struct msg_read)                                   \
+	X(MSG_VAULT_RECORD, struct msg_record)                                 \
+	/* control to vault: the revision of a scope; MSG_VAULT_RESULT */      \
+	X(MSG_CONTROL_REVISION, struct msg_record)                             \
+	/* control to vault: rotate-dek, verify; MSG_VAULT_RESULT with text */ \
+	X(MSG_CONTROL_MAINTAIN, struct msg_maintain)                           \
+                                                                               \
+	/* control to gateway; fd 0: sealed memfd, compiled policy */          \
+	X(MSG_CONTROL_POLICY, struct msg_policy)                               \
+	X(MSG_CONTROL_POLICY_DROP, struct msg_policy)                          \
+	X(MSG_CONTROL_SANDBOX, struct msg_sandbox)                             \
+	X(MSG_CONTROL_SANDBOX_DROP, struct msg_sandbox)                        \
+	/* control to gateway; fd 0: memfd, JSON {"revision","bindings":[...]} \
+	 * of .scope ("" = every sandbox); the gateway fetches the leases it   \
+	 * lacks, then swaps */                                                \
+	X(MSG_CONTROL_BINDINGS, struct msg_scope)                              \
+	/* control to gateway; fd 0: memfd, JSON {"pins":{name:[ip]},          \
+	 * "hosts":{name:[ip]}, "upstreams":["ip:port"], "own":["cidr"]} */    \
+	X(MSG_CONTROL_NODE, struct msg_none)                                   \
+	/* control to gateway: reply MSG_GATEWAY_SYNCED once every loop has    \
+	 * applied all that was sent before it */                              \
+	X(MSG_CONTROL_SYNC, struct msg_none)                                   \
+	X(MSG_GATEWAY_SYNCED, struct msg_result)                               \
+	/* control to gateway: counters; tail of the reply: JSON */            \
+	X(MSG_CONTROL_STATUS, struct msg_none)                                 \
+	X(MSG_GATEWAY_STATUS, struct msg_result)
+
+enum msg_type {
+	MSG_NONE,
+#define MSG_ENUM(type, body) type,
+	MSG_TYPES(MSG_ENUM)
+#undef MSG_ENUM
+	MSG_TYPE_NUM,
+};
+
+struct msg_head {
+	uint16_t magic;
+	uint16_t type;
+	uint32_t serial;
+	uint32_t len;
+};
+
+struct msg_none {
+	uint32_t zero; /* bodies are never empty, so sizeof is honest */
+};
+
+struct msg_peer {
+	uint32_t role; /* enum role */
+};
+
+enum listener_kind {
+	LISTENER_NONE,
+	LISTENER_TCP,	  /* TPROXY, every TCP connection of a sandbox */
+	LISTENER_DNS_UDP, /* TPROXY, port 53 */
+	LISTENER_DNS_TCP,
+	LISTENER_KIND_NUM,
+};
+
+struct msg_listener {
+	uint32_t kind;	 /* enum listener_kind */
+	uint32_t family; /* AF_INET, AF_INET6 */
+	uint32_t loop;	 /* index of the event loop that serves it */
+};
+
+struct msg_drain {
+	uint32_t grace_ms;
+};
+
+struct msg_roles {
+	struct {
+		uint32_t pid, restarts, ready;
+		uint64_t since_ms; /* wall clock */
+	} roles[ROLE_NUM];
+	uint32_t table_ok; /* the nftables table stands as installed */
+};
+
+/* .status: 0 or a positive errno; .text then says why, for people. */
+struct msg_result {
+	int32_t status;
+	uint64_t revision;
+	char text[MSG_TEXT_SIZE];
+};
+
+struct msg_sign {
+	char name[MSG_NAME_SIZE]; /* canonical host name or IP literal */
+};
+
+struct msg_credential {
+	char scope[MSG_NAME_SIZE];
+	char name[MSG_NAME_SIZE];
+};
+
+enum record_kind {
+	RECORD_NONE,
+	RECORD_CREDENTIAL, /* write-only for control */
+	RECORD_BINDING,	   /* JSON */
+	RECORD_SANDBOX,	   /* JSON, control's own */
+	RECORD_POLICY,	   /* JSON, policies put by API */
+	RECORD_TOKEN,	   /* JSON: hashed admin tokens */
+	RECORD_KIND_NUM,
+};
+
+/* expected_revision: -1 = whatever it is. A mismatch answers EAGAIN. */
+struct msg_begin {
+	char scope[MSG_NAME_SIZE]; /* "" = the node; else a sandbox id */
+	int64_t expected_revision;
+};
+
+struct msg_record {
+	uint32_t kind; /* enum record_kind */
+	uint32_t found;
+	uint64_t revision; /* at which the record was last written */
+	char scope[MSG_NAME_SIZE];
+	char name[MSG_NAME_SIZE];
+};
+
+struct msg_read {
+	uint32_t kind;
+	uint32_t exact;
+	char scope[MSG_NAME_SIZE];
+	char scope_after[MSG_NAME_SIZE];
+	char name[MSG_NAME_SIZE];
+};
+
+enum maintain_verb { MAINTAIN_NONE, MAINTAIN_ROTATE_DEK, MAINTAIN_VERIFY };
+
+struct msg_maintain {
+	uint32_t verb; /* enum maintain_verb */
+};
+
+/* Policy ids are small numbers that control hands out; 0 is the operator
+ * overlay, which is consulted before every policy. */
+struct msg_policy {
+	uint32_t policy;
+	uint64_t generation;
+	uint64_t size; /* bytes in the memfd */
+};
+
+struct msg_sandbox {
+	char id[MSG_NAME_SIZE];
+	char iface[MSG_IFACE_SIZE]; /* "" = any sandbox interface */
+	uint32_t policy;
+	uint32_t addr_count;
+	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip */
+};
+
+struct msg_scope {
+	char scope[MSG_NAME_SIZE];
+	uint64_t size;
+};
+
+/* Size of the body of a type; 0 for an unknown type. */
+size_t msg_body_size(uint16_t type);
+
+/* The body of a received message if payload is at least that long and its
+ * strings end inside it, else NULL. *ret_tail: what follows the body. */
+const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail);
