@@ -4,7 +4,8 @@
  * Every name that is compared anywhere (policy targets, SNI, Host, DNS
  * questions, bindings) went through host_canon(): LDH labels and underscores
  * of 1..63 bytes, at most 253 in all, lower case, one trailing dot cut. No NUL,
- * no control, no percent, no IP literal (those are addresses), no empty label.
+ * no control, no percent, no IP literal (those are addresses), no empty label,
+ * no hyphen at the ends of a label.
  */
 #pragma once
 
@@ -26,21 +27,25 @@ static inline struct span host_span(const struct host *h)
 }
 
 /* A name. False (ret untouched): not canonicalisable. A last label of digits
- * only, or 0x.., is refused: some resolver would read it as an address. */
+ * only, or 0x and hex digits, is refused: some resolver would read it as an
+ * address. */
 WUNRES bool host_canon(struct span text, struct host *ret);
 
 /* An authority as in Host, :authority or CONNECT: name or IP literal (IPv6 in
  * brackets) with an optional port; no userinfo. port_given tells whether. */
 struct authority {
 	bool is_address;
-	struct host host; /* when a name */
-	struct addr address; /* when an IP literal */
-	uint16_t port;	  /* default_port when none was given */
+	struct host host;    /* when a name */
+	struct addr address; /* when an IP literal; its port is .port */
+	uint16_t port;	     /* default_port when none was given */
 	bool port_given;
 };
 
+/* False (ret untouched): not one of these forms. An empty port, port 0, leading
+ * zeros and IPv6 without brackets are refused. */
 WUNRES bool authority_parse(struct span text, uint16_t default_port,
 			    struct authority *ret);
 
-/* Does name lie below suffix at a label boundary ("a.b.c" below "b.c")? */
+/* Does name lie below suffix at a label boundary ("a.b.c" below "b.c")? Both
+ * canonical; a name is not below itself. */
 bool host_is_below(struct span name, struct span suffix);
