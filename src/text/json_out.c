@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_out.c - writing JSON straight into a buffer
+ *
+ * How json_escape() works: a table says for each byte whether it may be copied
+ * as it is. Runs of such bytes are copied at once; escapes, UTF-8 sequences
+ * and broken bytes end a run. A sequence is accepted as RFC 3629 defines it
+ * (shortest form, no surrogates, up to U+10FFFF); each byte that is part of
+ * none becomes one U+FFFD.
+ */
+
+#include "src/text/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+
+/* Copied as it is: printable ASCII but the quote and the backslash. DEL is
+ * escaped too, so that terminals show nothing odd. */
+static inline bool byte_is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* Length of the UTF-8 sequence at the start of s (first byte >= 0x80), or 0. */
+static size_t utf8_len(struct span s)
+{
+	const unsigned char *p = (const unsigned char *)s.ptr;
+	unsigned char low = 0x80, high = 0xbf;
+	size_t len, i;
+
+	if (p[0] >= 0xc2 && p[0] <= 0xdf)
+		len = 2;
+	else if ((p[0] & 0xf0) == 0xe0)
+		len = 3;
+	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+	if (s.len < len)
+		return 0;
+
+	/* overlong forms, surrogates, and beyond U+10FFFF */
+	low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : low;
+	high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : high;
+	if (p[1] < low || p[1] > high)
+		return 0;
+	for (i = 2; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+/* The escape of an ASCII byte into dst (8 bytes); its length. */
+static size_t escape_ascii(unsigned char c, char *dst)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+	const char *at = c ? strchr(from, c) : NULL;
+
+	dst[0] = '\\';
+	if (at) {
+		dst[1] = to[at - from];
+		return 2;
+	}
+	memcpy(dst + 1, "u00", 3);
+	dst[4] = hex[c >> 4];
+	dst[5] = hex[c & 15];
+	return 6;
+}
+
+/* One step past the plain run: consumes from *s, puts its replacement. */
+static int escape_step(struct buf *buf, struct span *s)
+{
+	unsigned char c = (unsigned char)s->ptr[0];
+	struct span put;
+	char escaped[8];
+	size_t used = 1;
+
+	if (c < 0x80) {
+		put = span_of(escaped, escape_ascii(c, escaped));
+	} else if ((used = utf8_len(*s))) {
+		put = span_of(s->ptr, used);
+	} else {
+		used = 1;
+		put = SPAN("\xef\xbf\xbd");
+	}
+	*s = span_from(*s, used);
+	return buf_put(buf, put);
+}
+
+static int escape_all(struct buf *buf, struct span s)
+{
+	size_t run;
+	int r;
+
+	while (s.len) {
+		for (run = 0; run < s.len; run++)
+			if (!byte_is_plain((unsigned char)s.ptr[run]))
+				break;
+		r = buf_put(buf, span_of(s.ptr, run));
+		s = span_from(s, run);
+		if (!r && s.len)
+			r = escape_step(buf, &s);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int json_escape(struct buf *buf, struct span bytes)
+{
+	int r;
+
+	r = buf_put(buf, SPAN("\""));
+	if (!r)
+		r = escape_all(buf, bytes);
+	if (!r)
+		r = buf_put(buf, SPAN("\""));
+	return r;
+}
+
+/* -- struct json_out ---------------------------------------------------- */
+
+void json_start(struct json_out *o, struct buf *buf)
+{
+	*o = (struct json_out){ .buf = buf };
+}
+
+static void out_put(struct json_out *o, struct span bytes)
+{
+	if (!o->error)
+		o->error = buf_put(o->buf, bytes);
+}
+
+static void out_string(struct json_out *o, struct span bytes)
+{
+	if (!o->error)
+		o->error = json_escape(o->buf, bytes);
+}
+
+/* What stands before a value: a comma, a name. */
+static void out_lead(struct json_out *o, const char *name)
+{
+	if (name) {
+		json_put_name(o, span_str(name));
+	} else if (o->more) {
+		out_put(o, SPAN(","));
+	}
+	o->more = true;
+}
+
+void json_put_name(struct json_out *o, struct span name)
+{
+	must(o->depth && (o->objects >> (o->depth - 1) & 1));
+
+	if (o->more)
+		out_put(o, SPAN(","));
+	out_string(o, name);
+	out_put(o, SPAN(":"));
+	o->more = false;
+}
+
+static void out_open(struct json_out *o, const char *name, bool object)
+{
+	must(o->depth < 64);
+
+	out_lead(o, name);
+	out_put(o, object ? SPAN("{") : SPAN("["));
+	o->objects &= ~(UINT64_C(1) << o->depth);
+	o->objects |= (uint64_t)object << o->depth;
+	o->depth++;
+	o->more = false;
+}
+
+void json_open_object(struct json_out *o, const char *name)
+{
+	out_open(o, name, true);
+}
+
+void json_open_array(struct json_out *o, const char *name)
+{
+	out_open(o, name, false);
+}
+
+void json_close(struct json_out *o)
+{
+	must(o->depth > 0);
+
+	o->depth--;
+	out_put(o, o->objects >> o->depth & 1 ? SPAN("}") : SPAN("]"));
+	o->more = true;
+}
+
+void json_put_text(struct json_out *o, const char *name, struct span text)
+{
+	out_lead(o, name);
+	out_string(o, text);
+}
+
+void json_put_str(struct json_out *o, const char *name, const char *text)
+{
+	json_put_text(o, name, span_str(text));
+}
+
+void json_put_raw(struct json_out *o, const char *name, struct span text)
+{
+	out_lead(o, name);
+	out_put(o, text);
+}
+
+void json_put_u64(struct json_out *o, const char *name, uint64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	json_put_raw(o, name, span_str(text));
+}
+
+void json_put_i64(struct json_out *o, const char *name, int64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%lld", (long long)value);
+	json_put_raw(o, name, span_str(text));
+}
+
+void json_put_bool(struct json_out *o, const char *name, bool value)
+{
+	json_put_raw(o, name, value ? SPAN("true") : SPAN("false"));
+}
+
+void json_put_null(struct json_out *o, const char *name)
+{
+	json_put_raw(o, name, SPAN("null"));
+}
+
+int json_done(struct json_out *o)
+{
+	must(!o->depth);
+	return o->error;
+}
