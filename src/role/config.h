@@ -4,7 +4,8 @@
  * One JSON file, one keyword table (config.def): the parser, `sallyportd
  * --check`, the man page's list and its test all come from that table. Unknown
  * keys are refused with file, line and a suggestion. The supervisor reads the
- * file; the other roles get its text as a memfd and parse it again.
+ * file; the other roles get its text as a memfd and parse it again. Strings
+ * are never NULL: "" is none.
  */
 #pragma once
 
@@ -15,6 +16,8 @@
 #include "src/base/attrib.h"
 #include "src/base/diag.h"
 #include "src/base/log.h"
+
+enum { CONFIG_TEXT_MAX = 1024 * 1024, CONFIG_LOOPS_MAX = 256 };
 
 struct config_strings {
 	char **items;
@@ -30,11 +33,11 @@ struct config_pin {
 
 struct config {
 	/* where */
-	char *state_dir;	  /* "stateDir": LMDB; /var/lib/sallyport */
-	char *run_dir;		  /* "runDir": sockets, ca.pem; /run/sallyport */
-	char *policy_dir;	  /* "policyDir": /etc/sallyport/policies */
-	char *audit_file;	  /* "auditFile" */
-	char *user;		  /* "user": roles run as this; "" = stay root */
+	char *state_dir;  /* "stateDir": LMDB; /var/lib/sallyport */
+	char *run_dir;	  /* "runDir": sockets, ca.pem; /run/sallyport */
+	char *policy_dir; /* "policyDir": /etc/sallyport/policies */
+	char *audit_file; /* "auditFile" */
+	char *user;	  /* "user": roles run as this; "" = stay root */
 	enum log_level log_level; /* "logLevel" */
 	/* interception */
 	struct config_strings interfaces; /* "sandboxInterfaces": "sp-*" */
@@ -51,29 +54,33 @@ struct config {
 	struct config_pin *pins;
 	unsigned pin_count;
 	/* "upstream" */
-	bool trust_system;		  /* "trustSystem": the system roots */
+	bool trust_system;		   /* "trustSystem": the system roots */
 	struct config_strings trust_files; /* "trustFiles": extra PEM roots */
 	/* "vault": exactly one source of the key-encryption key */
 	char *vault_key_file, *vault_credential, *vault_passphrase_file;
 	/* "admin" */
-	char *admin_socket;	   /* "socket"; default runDir/admin.sock */
-	struct addr admin_listen;  /* "listen": "ip:port"; port 0 = off */
+	char *admin_socket;	  /* "socket"; default runDir/admin.sock */
+	struct addr admin_listen; /* "listen": "ip:port"; port 0 = off */
 	char *admin_certificate, *admin_key;
 	/* "timeouts", all ms */
-	uint32_t handshake_ms;	  /* client or origin TLS handshake */
-	uint32_t head_ms;	  /* a started request head */
-	uint32_t idle_ms;	  /* kept-alive connection without request */
-	uint32_t first_byte_ms;	  /* origin's answer; at least 10 min default */
-	uint32_t tunnel_idle_ms;  /* spliced or upgraded connection */
+	uint32_t handshake_ms;	 /* client or origin TLS handshake */
+	uint32_t head_ms;	 /* a started request head */
+	uint32_t idle_ms;	 /* kept-alive connection without request */
+	uint32_t first_byte_ms;	 /* origin's answer; at least 10 min default */
+	uint32_t tunnel_idle_ms; /* spliced or upgraded connection */
 	uint32_t connect_ms;
-	uint32_t drain_ms;	  /* SIGTERM: how long exchanges may finish */
+	uint32_t drain_ms; /* SIGTERM: how long exchanges may finish */
 	/* "limits" */
-	uint32_t head_bytes;	    /* request or response head */
-	uint32_t connections;	    /* per sandbox */
-	uint32_t upstream_idle;	    /* kept upstream connections per loop */
-	uint32_t leaf_cache;	    /* leaves */
+	uint32_t head_bytes;	/* request or response head */
+	uint32_t connections;	/* per sandbox */
+	uint32_t upstream_idle; /* kept upstream connections per loop */
+	uint32_t leaf_cache;	/* leaves */
 };
 
 /* 0; -EINVAL with diag (file name in diag->file is set by the caller). */
 WUNRES int config_parse(struct span text, struct config **ret, struct diag *d);
+/* NULL and half-built are fine; returns NULL. */
 struct config *config_free(struct config *c);
+/* How many event loops the gateway runs: "loops", or one per core that this
+ * process may use. Supervisor and gateway count the same. */
+unsigned config_loops(const struct config *c);

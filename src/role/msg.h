@@ -28,6 +28,7 @@ enum {
 	MSG_IFACE_SIZE = 16,	/* IFNAMSIZ */
 	MSG_ADDRS_MAX = 8,	/* addresses of one sandbox */
 	MSG_TEXT_SIZE = 512,	/* an error sentence */
+	MSG_ALIGN = 8,		/* of a received payload */
 };
 
 enum role {
@@ -241,9 +242,14 @@ struct msg_scope {
 	uint64_t size;
 };
 
+/* "MSG_..."; total. */
+const char *msg_type_name(uint16_t type);
+
 /* Size of the body of a type; 0 for an unknown type. */
 size_t msg_body_size(uint16_t type);
 
 /* The body of a received message if payload is at least that long and its
- * strings end inside it, else NULL. *ret_tail: what follows the body. */
+ * strings end inside it, else NULL. *ret_tail: what follows the body, at most
+ * MSG_TAIL_MAX bytes. payload.ptr is aligned to MSG_ALIGN, as a channel hands
+ * it out. */
 const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail);

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - the configuration file, read by the table of config.def
+ *
+ * How it works: defaults first, then every key of the file through the setter
+ * of its kind, then what concerns several keys at once. Nothing here knows a
+ * single keyword but the last step.
+ */
+
+#include "src/role/config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "src/base/err.h"
+#include "src/role/config_value.h"
+#include "src/text/doc.h"
+
+#define KEY_FILE_DEFAULT "/etc/sallyport/vault.key"
+
+static const struct config_keyword keywords[] = {
+#define KEYWORD(in, word, type, field, def, low, high, text) \
+	{ .section = in,                                     \
+	  .key = word,                                       \
+	  .fallback = def,                                   \
+	  .help = text,                                      \
+	  .kind = CONFIG_##type,                             \
+	  .offset = offsetof(struct config, field),          \
+	  .min = low,                                        \
+	  .max = high },
+#include "src/role/config.def"
+#undef KEYWORD
+};
+
+enum { KEYWORD_NUM = ARRAY_LEN(keywords) };
+
+static_assert(sizeof(unsigned) == sizeof(uint32_t), "loops is a U32");
+
+static const char *const sections[] = {
+	"dns", "upstream", "vault", "admin", "timeouts", "limits", NULL,
+};
+
+const struct config_keyword *config_keywords(unsigned *ret_count)
+{
+	*ret_count = KEYWORD_NUM;
+	return keywords;
+}
+
+/* The keys that may stand in a section; at the top also the sections. */
+static void section_words(const char *section, const char **words)
+{
+	unsigned count = 0, i;
+
+	for (i = 0; i < KEYWORD_NUM; i++)
+		if (!strcmp(keywords[i].section, section))
+			words[count++] = keywords[i].key;
+	for (i = 0; !*section && sections[i]; i++)
+		words[count++] = sections[i];
+	words[count] = NULL;
+}
+
+static int section_parse(struct config *c, const char *section,
+			 const struct doc_node *n, struct diag *d)
+{
+	const char *words[KEYWORD_NUM + ARRAY_LEN(sections)];
+	const struct doc_node *value;
+	unsigned i;
+	int r;
+
+	section_words(section, words);
+	r = doc_check_keys(n, words, d);
+	for (i = 0; !r && i < KEYWORD_NUM; i++) {
+		if (strcmp(keywords[i].section, section) != 0)
+			continue;
+		value = doc_find(n, keywords[i].key);
+		if (value)
+			r = config_value_set(&keywords[i], c, value, d);
+	}
+	return r;
+}
+
+/* --- what concerns several keys --- */
+
+/* The place of section.key, or of the section, or of the file. */
+static int refuse(const struct doc_node *root, const char *section,
+		  const char *key, struct diag *d, const char *sentence)
+{
+	const struct doc_node *at = doc_find(root, section), *value = NULL;
+
+	if (at)
+		value = doc_find(at, key);
+	at = value ? value : at ? at : root;
+	return diag_set(d, at->line, at->col, "%s", sentence);
+}
+
+static int finish_vault(struct config *c, const struct doc_node *root,
+			struct diag *d)
+{
+	unsigned sources = (c->vault_key_file[0] != '\0') +
+			   (c->vault_credential[0] != '\0') +
+			   (c->vault_passphrase_file[0] != '\0');
+
+	if (sources > 1)
+		return refuse(root, "vault", "", d,
+			      "vault: found several sources of the key, "
+			      "expected one of keyFile, credential, "
+			      "passphraseFile");
+	if (!sources) {
+		free(c->vault_key_file);
+		c->vault_key_file = must_strdup(KEY_FILE_DEFAULT);
+	}
+	return 0;
+}
+
+static int finish_admin(struct config *c, const struct doc_node *root,
+			struct diag *d)
+{
+	bool has_pair = c->admin_certificate[0] && c->admin_key[0];
+	size_t size = strlen(c->run_dir) + sizeof("/admin.sock");
+
+	if (!c->admin_socket[0]) {
+		free(c->admin_socket);
+		c->admin_socket = must_alloc(size);
+		(void)snprintf(c->admin_socket, size, "%s/admin.sock",
+			       c->run_dir);
+	}
+	if (strlen(c->admin_socket) >=
+	    sizeof(((struct sockaddr_un *)0)->sun_path))
+		return refuse(root, "admin", "socket", d,
+			      "admin.socket: found a path that is too long for "
+			      "a unix socket, expected at most 107 bytes");
+	if (c->admin_listen.port && !has_pair)
+		return refuse(root, "admin", "listen", d,
+			      "admin.listen: found an address without "
+			      "certificate and key, expected all three");
+	return 0;
+}
+
+static int finish_dns(const struct config *c, const struct doc_node *root,
+		      struct diag *d)
+{
+	if (c->dns_min_ttl_s > c->dns_max_ttl_s)
+		return refuse(root, "dns", "minTtlS", d,
+			      "dns.minTtlS: found more than maxTtlS, expected "
+			      "at most that");
+	return 0;
+}
+
+static int config_finish(struct config *c, const struct doc_node *root,
+			 struct diag *d)
+{
+	int r = finish_vault(c, root, d);
+
+	if (!r)
+		r = finish_admin(c, root, d);
+	if (!r)
+		r = finish_dns(c, root, d);
+	return r;
+}
+
+static int config_fill(struct config *c, const struct doc_node *root,
+		       struct diag *d)
+{
+	const struct doc_node *section;
+	unsigned i;
+	int r;
+
+	r = doc_expect(root, DOC_MAP, d);
+	if (!r)
+		r = section_parse(c, "", root, d);
+	for (i = 0; !r && sections[i]; i++) {
+		section = doc_find(root, sections[i]);
+		if (!section)
+			continue;
+		r = doc_expect(section, DOC_MAP, d);
+		if (!r)
+			r = section_parse(c, sections[i], section, d);
+	}
+	return r ? r : config_finish(c, root, d);
+}
+
+int config_parse(struct span text, struct config **ret, struct diag *d)
+{
+	CLEANUP_DOC struct doc *doc = NULL;
+	struct config *c;
+	unsigned i;
+	int r;
+
+	if (text.len > CONFIG_TEXT_MAX)
+		return diag_set(d, 0, 0, "found %zu bytes, expected at most %d",
+				text.len, CONFIG_TEXT_MAX);
+	r = doc_parse(text, &doc, d);
+	if (r)
+		return r;
+
+	c = must_alloc(sizeof(*c));
+	for (i = 0; i < KEYWORD_NUM; i++)
+		config_value_default(&keywords[i], c);
+	r = config_fill(c, doc_root(doc), d);
+	if (r) {
+		config_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+struct config *config_free(struct config *c)
+{
+	unsigned i;
+
+	for (i = 0; c && i < KEYWORD_NUM; i++)
+		config_value_free(&keywords[i], c);
+	free(c);
+	return NULL;
+}
+
+unsigned config_loops(const struct config *c)
+{
+	cpu_set_t set;
+	int cores;
+
+	if (c->loops)
+		return c->loops;
+	cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+	return (unsigned)MIN(MAX(cores, 1), CONFIG_LOOPS_MAX);
+}
