@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.h - the DNS server that sandboxes see, for one event loop
+ *
+ * It does not know who a sandbox is or what policy says: it asks its owner
+ * about every question, answers, and tells the owner what it answered.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gateway/dns/counters.h"
+#include "gateway/dns/names.h"
+#include "src/base/addr.h"
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+
+struct dns_server;
+struct loop;
+struct resolver;
+struct stream;
+
+/* Who asked, as the kernel says. */
+struct dns_client {
+	struct addr source;	 /* address and port of the sandbox */
+	struct addr destination; /* the server it believes it asked */
+	uint32_t ifindex;	 /* where the packet came in; 0 = unknown */
+};
+
+enum { DNS_DECISION_TEXT_SIZE = 512 };
+
+/* Zero denies. */
+struct dns_decision {
+	bool allowed;
+	void *token; /* the owner's own; comes back in audit */
+	/* Why, in one sentence; sent as EDE extra text when denied. */
+	char text[DNS_DECISION_TEXT_SIZE];
+};
+
+/* What was answered. All pointers are borrowed for the call. */
+struct dns_event {
+	const struct dns_client *client;
+	const struct dns_decision *decision;
+	struct span host; /* canonical; or, when it is no host name and decide
+			     was not asked, its escaped text */
+	uint16_t type;	  /* DNS_TYPE_... */
+	uint16_t rcode;	  /* DNS_NOERROR ... */
+	bool tcp;
+	enum name_source source; /* NAME_SOURCE_NONE: nobody was asked */
+	unsigned addr_count;	 /* addresses of the asked family */
+	uint64_t took_ms;
+};
+
+struct dns_server_ops {
+	/* May this client resolve host? *ret is zeroed before: denied. Called
+	 * once per question whose name is a host name. */
+	void (*decide)(void *ctx, const struct dns_client *client,
+		       struct span host, struct dns_decision *ret);
+	/* Follows every decide exactly once (the token may be released here),
+	 * also when the question died with its connection or with the server;
+	 * and questions that decide was not asked about. */
+	void (*audit)(void *ctx, const struct dns_event *event);
+};
+
+/* Zero in a limit means the default. */
+struct dns_server_config {
+	uint32_t idle_ms;	     /* TCP without a whole question: 10 s */
+	unsigned queries_max;	     /* under way in all: 4096 */
+	unsigned client_queries_max; /* under way per client: 256 */
+	unsigned connections_max;    /* TCP: 1024 */
+	unsigned client_connections_max; /* TCP per client: 32 */
+	struct dns_counters *counters;	 /* borrowed, must outlive; not NULL */
+};
+
+WUNRES int dns_server_new(struct loop *loop, struct resolver *resolver,
+			  const struct dns_server_config *config,
+			  const struct dns_server_ops *ops, void *ctx,
+			  struct dns_server **ret);
+/* Closes sockets and connections; what is under way is dropped (audited as
+ * SERVFAIL). Not from one of the ops. NULL is fine; returns NULL. */
+struct dns_server *dns_server_free(struct dns_server *s);
+
+/* Serves a bound UDP socket; takes fd, closed on failure too. The address a
+ * packet was sent to and the interface it came in by are learnt with
+ * IP_PKTINFO; the reply leaves from that address, which needs IP_TRANSPARENT
+ * when it is not local (the supervisor has set it). */
+WUNRES int dns_server_add_udp(struct dns_server *s, int fd);
+
+/* Serves an accepted TCP connection; takes the stream. client is copied. */
+void dns_server_give(struct dns_server *s, struct stream *stream,
+		     const struct dns_client *client);
