@@ -20,7 +20,7 @@ enum header_id {
 };
 
 enum header_flags {
-	HEADER_HOP = 1,	       /* hop-by-hop: never forwarded (RFC 9110 7.6.1) */
+	HEADER_HOP = 1, /* hop-by-hop: never forwarded (RFC 9110 7.6.1) */
 	HEADER_CREDENTIAL = 2, /* Connection may not name it (case 34) */
 	HEADER_FRAMING = 4,    /* decides where a message ends */
 	HEADER_RESERVED = 8,   /* a binding may not set it */
@@ -32,14 +32,19 @@ struct header {
 	enum header_id id;
 };
 
-enum { HEADERS_MAX = 192 };
+enum {
+	HEADERS_MAX = 192,
+	HEADER_KNOWN_MAX = 32, /* no name in header.def is longer */
+};
 
 struct headers {
 	struct header items[HEADERS_MAX];
 	unsigned count;
 };
 
+/* HEADER_OTHER when the name is in no row. */
 enum header_id header_id_of(struct span name);
+/* As usually written ("Content-Type"); empty for HEADER_OTHER. */
 struct span header_name(enum header_id id);
 unsigned header_flags_of(enum header_id id);
 bool header_name_is_valid(struct span name); /* RFC 9110 token, 1..256 */
@@ -52,7 +57,8 @@ const struct header *headers_find_name(const struct headers *h,
 				       struct span name);
 unsigned headers_count(const struct headers *h, enum header_id id);
 /* Walks the comma-separated members of a field value: returns the next member
- * (trimmed, quotes respected) or a span with ptr NULL at the end. */
+ * (trimmed, quotes respected, empty members skipped) or a span with ptr NULL at
+ * the end. */
 struct span header_next_member(struct span *rest);
 /* Is `token` a member of any field of this id, case-insensitively? */
 bool headers_have_token(const struct headers *h, enum header_id id,

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* header.c - known header names, and walking fields and their members
+ *
+ * How it works: rows of header.def stand in order of length, so `last_row` can
+ * hold, per length, the last row of that length (a later designator replaces
+ * an earlier one). A lookup copies the name into a zeroed block of four words,
+ * lower-cases eight bytes at a time, and compares words with the few rows of
+ * its length. Names longer than the block are in no row.
+ */
+
+#include "src/wire/header.h"
+
+#include <assert.h>
+
+#include "src/base/attrib.h"
+#include "src/wire/bytes.h"
+
+enum {
+	NAME_MAX_BYTES = 256,
+	KNOWN_WORDS = HEADER_KNOWN_MAX / 8,
+};
+
+struct row {
+	char name[HEADER_KNOWN_MAX]; /* padded with NUL */
+	uint8_t len, flags;
+};
+
+static const struct row rows[HEADER_ID_NUM] = {
+#define HEADER_ENUM(id, name, flags) \
+	[HEADER_##id] = { name, sizeof(name) - 1, flags },
+#include "src/wire/header.def"
+#undef HEADER_ENUM
+};
+
+#define HEADER_ENUM(id, name, flags)                        \
+	static_assert(sizeof(name) - 1 <= HEADER_KNOWN_MAX, \
+		      "header name too long");
+#include "src/wire/header.def"
+#undef HEADER_ENUM
+static_assert(HEADER_ID_NUM <= UINT8_MAX, "last_row holds one byte");
+
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+static const uint8_t last_row[HEADER_KNOWN_MAX + 1] = {
+#define HEADER_ENUM(id, name, flags) [sizeof(name) - 1] = HEADER_##id,
+#include "src/wire/header.def"
+#undef HEADER_ENUM
+};
+#pragma GCC diagnostic pop
+
+/* Lower-cases the ASCII letters among eight bytes. */
+static uint64_t word_lower(uint64_t word)
+{
+	const uint64_t ones = UINT64_MAX / 255, high = ones * 0x80;
+	uint64_t low7 = word & ~high, from_a, past_z;
+
+	from_a = low7 + ones * (0x80 - 'A');
+	past_z = low7 + ones * (0x7f - 'Z');
+	return word | ((from_a & ~past_z & ~word & high) >> 2);
+}
+
+static bool row_is(const struct row *row, const uint64_t *name, size_t words)
+{
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i < words; i++) {
+		memcpy(&word, row->name + 8 * i, 8);
+		if (word_lower(word) != name[i])
+			return false;
+	}
+	return true;
+}
+
+enum header_id header_id_of(struct span name)
+{
+	uint64_t words[KNOWN_WORDS] = { 0 };
+	size_t i, used = (name.len + 7) / 8;
+	unsigned id;
+
+	if (!name.len || name.len > HEADER_KNOWN_MAX || !last_row[name.len])
+		return HEADER_OTHER;
+	memcpy(words, name.ptr, name.len);
+	for (i = 0; i < used; i++)
+		words[i] = word_lower(words[i]);
+	for (id = last_row[name.len]; rows[id].len == name.len; id--)
+		if (row_is(&rows[id], words, used))
+			return (enum header_id)id;
+	return HEADER_OTHER;
+}
+
+struct span header_name(enum header_id id)
+{
+	if (id >= HEADER_ID_NUM)
+		return SPAN_NONE;
+	return span_of(rows[id].name, rows[id].len);
+}
+
+unsigned header_flags_of(enum header_id id)
+{
+	return id < HEADER_ID_NUM ? rows[id].flags : 0;
+}
+
+bool header_name_is_valid(struct span name)
+{
+	return name.len >= 1 && name.len <= NAME_MAX_BYTES &&
+	       bytes_are(name, BYTE_TOKEN);
+}
+
+bool header_value_is_valid(struct span value)
+{
+	const char *end;
+
+	if (!value.len)
+		return true;
+	end = value.ptr + value.len;
+	return control_find(value.ptr, end) == end;
+}
+
+const struct header *headers_find(const struct headers *h, enum header_id id)
+{
+	unsigned i;
+
+	for (i = 0; i < h->count; i++)
+		if (h->items[i].id == id)
+			return &h->items[i];
+	return NULL;
+}
+
+const struct header *headers_find_name(const struct headers *h,
+				       struct span name)
+{
+	unsigned i;
+
+	for (i = 0; i < h->count; i++)
+		if (span_eq_nocase(h->items[i].name, name))
+			return &h->items[i];
+	return NULL;
+}
+
+unsigned headers_count(const struct headers *h, enum header_id id)
+{
+	unsigned count = 0, i;
+
+	for (i = 0; i < h->count; i++)
+		count += h->items[i].id == id;
+	return count;
+}
+
+/* Index of the comma that ends the first member, or s.len. A quoted string
+ * (RFC 9110 5.6.4) hides commas; one that never closes hides all of them. */
+static size_t member_end(struct span s)
+{
+	bool quoted = false;
+	size_t i;
+
+	for (i = 0; i < s.len; i++) {
+		if (s.ptr[i] == '"')
+			quoted = !quoted;
+		else if (quoted && s.ptr[i] == '\\')
+			i++;
+		else if (!quoted && s.ptr[i] == ',')
+			return i;
+	}
+	return s.len;
+}
+
+struct span header_next_member(struct span *rest)
+{
+	struct span member;
+	size_t end;
+
+	while (rest->len) {
+		end = member_end(*rest);
+		member = span_trim(span_of(rest->ptr, end));
+		*rest = span_from(*rest, end + 1);
+		if (member.len)
+			return member;
+	}
+	return SPAN_NONE;
+}
+
+bool headers_have_token(const struct headers *h, enum header_id id,
+			struct span token)
+{
+	struct span rest, member;
+	unsigned i;
+
+	for (i = 0; i < h->count; i++) {
+		if (h->items[i].id != id)
+			continue;
+		rest = h->items[i].value;
+		while ((member = header_next_member(&rest)).ptr)
+			if (span_eq_nocase(member, token))
+				return true;
+	}
+	return false;
+}
