@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd.h - a small HTTP/1.1 server for APIs, on a loop
+ *
+ * A server has a table of routes and any number of listeners (unix sockets,
+ * TCP with TLS). Each request is authorised, its whole body is read (bounded),
+ * and then its handler is called. The handler replies at once or later: the
+ * request belongs to it until httpd_reply*() or httpd_stream_end(), and stays
+ * valid until then even when the client has gone.
+ *
+ * One request at a time per connection; pipelined ones wait. Every reply
+ * carries X-Request-ID (the client's, or a fresh one).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/addr.h"
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+
+struct buf;
+struct httpd;
+struct httpd_request;
+struct loop;
+struct ssl_ctx_st; /* SSL_CTX */
+
+enum {
+	HTTPD_BODY_MAX = 1024 * 1024,
+	HTTPD_HEAD_MAX = 16 * 1024,
+	HTTPD_CONNECTIONS_MAX = 512,
+	HTTPD_PARAMS_MAX = 4,
+	HTTPD_STREAM_MAX = 1024 * 1024, /* unsent bytes of a streamed reply */
+};
+
+enum httpd_auth {
+	HTTPD_AUTH_REQUIRED, /* zero: httpd_ops.authorise decides */
+	HTTPD_AUTH_OPEN,
+};
+
+typedef void httpd_handler(void *ctx, struct httpd_request *r);
+
+/* method "GET" answers HEAD too. path: "/v1/things/{id}"; a parameter is one
+ * whole segment. */
+struct httpd_route {
+	const char *method;
+	const char *path;
+	enum httpd_auth auth;
+	httpd_handler *fn;
+};
+
+/* Who is at the other end. */
+struct httpd_peer {
+	bool is_unix;
+	uid_t uid; /* unix: SO_PEERCRED; else -1 */
+	pid_t pid;
+	struct addr address; /* TCP */
+};
+
+struct httpd_ops {
+	/* 0 = yes, else the status to refuse with (401, 403). */
+	unsigned (*authorise)(void *ctx, const struct httpd_request *r);
+};
+
+/* routes, ops and ctx are borrowed until httpd_free(). */
+WUNRES int httpd_new(struct loop *loop, const struct httpd_route *routes,
+		     unsigned route_count, const struct httpd_ops *ops,
+		     void *ctx, struct httpd **ret);
+/* Closes every connection at once. Unanswered requests stay valid; replies to
+ * them go nowhere. */
+struct httpd *httpd_free(struct httpd *h);
+
+/* Takes a bound, listening fd. tls NULL = plain; else borrowed. */
+WUNRES int httpd_listen_fd(struct httpd *h, int fd, struct ssl_ctx_st *tls);
+/* Binds and listens: replaces a dead socket at path, refuses one that answers
+ * (-EADDRINUSE). mode as for chmod(2). */
+WUNRES int httpd_listen_unix(struct httpd *h, const char *path, mode_t mode);
+WUNRES int httpd_listen_tcp(struct httpd *h, const struct addr *at,
+			    struct ssl_ctx_st *tls);
+/* The sockets alone, for programs that bind before they lose privileges. The
+ * fd, or -errno. */
+WUNRES int httpd_bind_unix(const char *path, mode_t mode);
+WUNRES int httpd_bind_tcp(const struct addr *at);
+/* A server context from PEM files: TLS 1.2 at least, ALPN http/1.1. 0; -EINVAL
+ * with a sentence in `why`. */
+WUNRES int httpd_tls_new(const char *certificate, const char *key, char *why,
+			 size_t why_size, struct ssl_ctx_st **ret);
+struct ssl_ctx_st *httpd_tls_free(struct ssl_ctx_st *tls);
+
+/* No new connections, no further requests; idle connections close. done is
+ * called (from the loop) when the last request is answered. */
+void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx);
+unsigned httpd_connection_count(const struct httpd *h);
+
+/* -- a request ------------------------------------------------------------ */
+
+struct span httpd_method(const struct httpd_request *r);
+struct span httpd_path(const struct httpd_request *r); /* raw, no query */
+struct span httpd_body(const struct httpd_request *r);
+struct span httpd_request_id(const struct httpd_request *r);
+const struct httpd_peer *httpd_peer(const struct httpd_request *r);
+/* SPAN_NONE when there is no such header. */
+struct span httpd_header(const struct httpd_request *r, struct span name);
+/* Value of {name} in the route's path, percent-decoded. */
+struct span httpd_param(const struct httpd_request *r, const char *name);
+/* Value of the first name=value in the query, decoded ('+' is a space);
+ * SPAN_NONE when absent. */
+struct span httpd_query(struct httpd_request *r, const char *name);
+/* Free for the handler (its own state of an asynchronous request). */
+void httpd_set_user(struct httpd_request *r, void *user);
+void *httpd_user(const struct httpd_request *r);
+
+/* -- replies: each ends the request --------------------------------------- */
+
+void httpd_reply(struct httpd_request *r, unsigned status, const char *type,
+		 struct span body);
+/* application/json. */
+void httpd_reply_json(struct httpd_request *r, unsigned status,
+		      struct span body);
+/* {"code": ..., "message": ...} */
+void httpd_reply_error(struct httpd_request *r, unsigned status,
+		       const char *code, const char *fmt, ...) PRINTF(4, 5);
+/* 204 */
+void httpd_reply_empty(struct httpd_request *r);
+/* An extra header for the coming reply; the text is copied. At most 4. */
+void httpd_set_header(struct httpd_request *r, const char *name,
+		      struct span value);
+
+/* -- streamed replies ----------------------------------------------------- */
+
+/* gone is called once, when the client closes; call httpd_stream_end() then
+ * (it may be called from there). */
+void httpd_stream_start(struct httpd_request *r, unsigned status,
+			const char *type,
+			void (*gone)(void *user, struct httpd_request *r));
+/* 0; -EAGAIN when HTTPD_STREAM_MAX bytes are unsent (nothing was taken); -EPIPE
+ * when the client has gone. */
+WUNRES int httpd_stream_write(struct httpd_request *r, struct span bytes);
+void httpd_stream_end(struct httpd_request *r);
