@@ -8,8 +8,9 @@
  * control bytes, names that are no token, more than one Host, Content-Length
  * with Transfer-Encoding, repeated or list-valued Content-Length even if equal,
  * Transfer-Encoding other than exactly one "chunked", HTTP versions other than
- * 1.0 and 1.1, heads over the limit. One empty line before a request is
- * skipped (RFC 9112 2.2).
+ * 1.0 and 1.1, a Host that differs from an absolute target, a Connection field
+ * that names a credential or the framing, heads over the limit. One empty line
+ * before a request is skipped (RFC 9112 2.2).
  */
 #pragma once
 
@@ -33,12 +34,13 @@ const char *h1_error_text(enum h1_error error);
 /* Where a message's body ends. */
 enum h1_body {
 	H1_BODY_NONE,
-	H1_BODY_LENGTH,	 /* .length bytes */
+	H1_BODY_LENGTH, /* .length bytes */
 	H1_BODY_CHUNKED,
-	H1_BODY_CLOSE,	 /* a response until the connection ends */
-	H1_BODY_TUNNEL,	 /* 101 or CONNECT 2xx: opaque from here on */
+	H1_BODY_CLOSE,	/* a response until the connection ends */
+	H1_BODY_TUNNEL, /* 101 or CONNECT 2xx: opaque from here on */
 };
 
+/* Start from a zeroed struct, again for the next head. */
 struct h1_scan {
 	size_t seen;  /* bytes already looked at */
 	size_t lines; /* complete lines so far */
@@ -58,15 +60,16 @@ struct h1_request {
 				  (which wins, RFC 9112 3.2.2); may be empty in
 				  HTTP/1.0 */
 	struct span path;      /* target without scheme and authority, "/"
-				  when empty; with query */
+				  (OPTIONS: "*") when empty; with query;
+				  none for CONNECT */
 	bool absolute;	       /* absolute-form */
 	bool absolute_https;
-	uint8_t minor;	       /* HTTP/1.minor */
-	bool keep_alive;       /* what version and Connection say */
+	uint8_t minor;	 /* HTTP/1.minor */
+	bool keep_alive; /* what version and Connection say */
 	bool expect_continue;
 	enum h1_body body;
-	uint64_t length;
-	bool upgrade;	       /* Connection: upgrade and an Upgrade field */
+	uint64_t length; /* with H1_BODY_LENGTH; may be 0 */
+	bool upgrade;	 /* Connection: upgrade and an Upgrade field */
 	struct headers headers;
 };
 
@@ -80,7 +83,8 @@ struct h1_response {
 	struct headers headers;
 };
 
-/* head is exactly what h1_scan() delimited; views in *ret point into it. */
+/* head is exactly what h1_scan() delimited; views in *ret point into it. When
+ * it is refused *ret holds nothing to rely on. */
 enum h1_error h1_parse_request(struct span head, struct h1_request *ret);
 /* The body's framing needs the request's method (HEAD, CONNECT). */
 enum h1_error h1_parse_response(struct span head, struct span method,
@@ -90,16 +94,25 @@ enum h1_error h1_parse_response(struct span head, struct span method,
  * sign or space, CRLF only, extensions and trailers bounded. */
 struct h1_chunked {
 	uint8_t state;
-	uint64_t left;	    /* data bytes left in this chunk */
+	uint8_t error;	     /* enum h1_error, once refused: for ever */
+	bool done;	     /* the final CRLF was consumed */
 	uint32_t line_bytes; /* of the current size line or trailer section */
-	bool done;	    /* the final CRLF was consumed */
+	uint64_t left;	     /* data bytes left in this chunk */
+	uint16_t name_len;   /* of the current trailer field's name ... */
+	char name[HEADER_KNOWN_MAX]; /* ... and its first bytes */
+};
+
+enum {
+	H1_CHUNK_LINE_MAX = 256,    /* size and extensions, without CR LF */
+	H1_TRAILER_MAX = 16 * 1024, /* the whole trailer section */
 };
 
 /* Consumes from *in (advancing it) until a piece of data was found, input ran
  * out, or the body ended. *ret_data: the piece, a view into the input, empty
  * when none. Trailer fields are appended, as raw lines with CRLF, to
- * `trailers` when that is not NULL (a struct buf). Returns H1_OK or why the
- * body is refused. */
+ * `trailers` when that is not NULL (a struct buf). A trailer that names a
+ * field with any flag (header.def) is refused. Returns H1_OK or why the body
+ * is refused; nothing is consumed after done. Start from a zeroed struct. */
 struct buf;
 enum h1_error h1_chunked_next(struct h1_chunked *c, struct span *in,
 			      struct span *ret_data, struct buf *trailers);

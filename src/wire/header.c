@@ -3,9 +3,9 @@
  *
  * How it works: rows of header.def stand in order of length, so `last_row` can
  * hold, per length, the last row of that length (a later designator replaces
- * an earlier one). A lookup copies the name into a zeroed block of four words,
- * lower-cases eight bytes at a time, and compares words with the few rows of
- * its length. Names longer than the block are in no row.
+ * an earlier one). A lookup compares the name, eight bytes at a time, with the
+ * few rows of its length; most rows fall at the first word, and letters are
+ * lower-cased only where two words differ in nothing but their case bits.
  */
 
 #include "src/wire/header.h"
@@ -15,10 +15,7 @@
 #include "src/base/attrib.h"
 #include "src/wire/bytes.h"
 
-enum {
-	NAME_MAX_BYTES = 256,
-	KNOWN_WORDS = HEADER_KNOWN_MAX / 8,
-};
+enum { NAME_MAX_BYTES = 256 };
 
 struct row {
 	char name[HEADER_KNOWN_MAX]; /* padded with NUL */
@@ -63,32 +60,51 @@ static uint64_t word_lower(uint64_t word)
 	return word | ((from_a & ~past_z & ~word & high) >> 2);
 }
 
-static bool row_is(const struct row *row, const uint64_t *name, size_t words)
+static uint64_t word_load(const char *p)
 {
 	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+static bool word_eq_nocase(uint64_t a, uint64_t b)
+{
+	const uint64_t case_bits = UINT64_MAX / 255 * 0x20;
+	uint64_t differ = a ^ b;
+
+	return !differ ||
+	       (!(differ & ~case_bits) && word_lower(a) == word_lower(b));
+}
+
+/* Both of this length, at least one word; the last words may overlap. */
+static bool long_eq_nocase(const char *a, const char *b, size_t len)
+{
 	size_t i;
 
-	for (i = 0; i < words; i++) {
-		memcpy(&word, row->name + 8 * i, 8);
-		if (word_lower(word) != name[i])
+	for (i = 0; i + 8 < len; i += 8)
+		if (!word_eq_nocase(word_load(a + i), word_load(b + i)))
 			return false;
-	}
-	return true;
+	return word_eq_nocase(word_load(a + len - 8), word_load(b + len - 8));
 }
 
 enum header_id header_id_of(struct span name)
 {
-	uint64_t words[KNOWN_WORDS] = { 0 };
-	size_t i, used = (name.len + 7) / 8;
+	char padded[8] = { 0 };
+	const char *p = name.ptr;
+	size_t i, len = name.len;
 	unsigned id;
 
-	if (!name.len || name.len > HEADER_KNOWN_MAX || !last_row[name.len])
+	if (len > HEADER_KNOWN_MAX || !last_row[len])
 		return HEADER_OTHER;
-	memcpy(words, name.ptr, name.len);
-	for (i = 0; i < used; i++)
-		words[i] = word_lower(words[i]);
+	if (len < sizeof(padded)) {
+		for (i = 0; i < len; i++)
+			padded[i] = p[i];
+		p = padded;
+		len = sizeof(padded);
+	}
 	for (id = last_row[name.len]; rows[id].len == name.len; id--)
-		if (row_is(&rows[id], words, used))
+		if (long_eq_nocase(p, rows[id].name, len))
 			return (enum header_id)id;
 	return HEADER_OTHER;
 }

@@ -17,13 +17,13 @@ enum { HELLO_MAX = 64 * 1024 };
 
 struct hello {
 	bool has_sni;
-	struct host sni;	/* canonical */
-	bool sni_is_address;	/* RFC 6066 forbids it; some send it */
-	bool has_ech;		/* encrypted_client_hello, also GREASE */
+	struct host sni;	   /* canonical */
+	bool sni_is_address;	   /* RFC 6066 forbids it; some send it */
+	bool has_ech;		   /* encrypted_client_hello, also GREASE */
 	bool offers_h2, offers_h1; /* ALPN */
 	bool has_alpn;
-	uint16_t max_version;	/* 0x0303, 0x0304 */
-	bool is_resumption;	/* a ticket or PSK is offered */
+	uint16_t max_version; /* 0x0303, 0x0304 */
+	bool is_resumption;   /* a ticket or PSK is offered */
 };
 
 /* > 0: complete, that many bytes of the input belong to it. 0: need more.
