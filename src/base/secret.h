@@ -15,7 +15,7 @@
 
 struct secret;
 
-enum { SECRET_MAX_BYTES = 64 * 1024 };
+enum { SECRET_MAX_BYTES = 96 * 1024 };
 
 /* A secret of len bytes, zeroed. 0; -ENOMEM; -E2BIG over SECRET_MAX_BYTES. */
 WUNRES int secret_new(size_t len, struct secret **ret);
