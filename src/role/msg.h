@@ -19,16 +19,16 @@
 #include <stdint.h>
 
 #include "src/base/span.h"
+#include "src/io/chan.h" /* struct msg_head */
 
 enum {
-	MSG_MAGIC = 0x5350, /* "PS" */
 	MSG_TAIL_MAX = 96 * 1024,
 	MSG_FDS_MAX = 4,
-	MSG_NAME_SIZE = 256,	/* host names, credential names, ids + NUL */
-	MSG_IFACE_SIZE = 16,	/* IFNAMSIZ */
-	MSG_ADDRS_MAX = 8,	/* addresses of one sandbox */
-	MSG_TEXT_SIZE = 512,	/* an error sentence */
-	MSG_ALIGN = 8,		/* of a received payload */
+	MSG_NAME_SIZE = 256, /* host names, credential names, ids + NUL */
+	MSG_IFACE_SIZE = 16, /* IFNAMSIZ */
+	MSG_ADDRS_MAX = 8,   /* addresses of one sandbox */
+	MSG_TEXT_SIZE = 512, /* an error sentence */
+	MSG_ALIGN = 8,	     /* of a received payload */
 };
 
 enum role {
@@ -51,7 +51,8 @@ const char *role_name(enum role role);
 	X(MSG_SUPERVISOR_LISTENER, struct msg_listener)                        \
 	/* supervisor to gateway: all listeners were sent, start accepting */  \
 	X(MSG_SUPERVISOR_START, struct msg_none)                               \
-	/* supervisor to gateway; fd 0: audit file, O_APPEND (also on reopen) */ \
+	/* supervisor to gateway; fd 0: audit file, O_APPEND (also on reopen)  \
+	 */                                                                    \
 	X(MSG_SUPERVISOR_AUDIT, struct msg_none)                               \
 	/* supervisor to control: re-read files (SIGHUP) */                    \
 	X(MSG_SUPERVISOR_RELOAD, struct msg_none)                              \
@@ -82,7 +83,7 @@ const char *role_name(enum role role);
 	 * Only COMMIT is answered (MSG_VAULT_RESULT). A new BEGIN drops an    \
 	 * unfinished transaction. */                                          \
 	X(MSG_CONTROL_BEGIN, struct msg_begin)                                 \
-	X(MSG_CONTROL_PUT, struct msg_record)	 /* tail: the value */         \
+	X(MSG_CONTROL_PUT, struct msg_record) /* tail: the value */            \
 	X(MSG_CONTROL_REMOVE, struct msg_record)                               \
 	X(MSG_CONTROL_COMMIT, struct msg_none)                                 \
 	X(MSG_VAULT_RESULT, struct msg_result)                                 \
@@ -123,14 +124,7 @@ enum msg_type {
 #define MSG_ENUM(type, body) type,
 	MSG_TYPES(MSG_ENUM)
 #undef MSG_ENUM
-	MSG_TYPE_NUM,
-};
-
-struct msg_head {
-	uint16_t magic;
-	uint16_t type;
-	uint32_t serial;
-	uint32_t len;
+		MSG_TYPE_NUM,
 };
 
 struct msg_none {

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* privilege.h - user, groups, capabilities: giving them up for good */
+#pragma once
+
+#include <sys/types.h>
+
+#include "src/base/attrib.h"
+
+struct privilege_user {
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Looks up an account; "" is root itself. 0; -ENOENT when there is no such
+ * account; -errno. */
+WUNRES int privilege_find_user(const char *name, struct privilege_user *ret);
+
+/* Becomes that user with no group but its own, no capability in any set, an
+ * empty bounding set, no_new_privs. Without root: fine when already that user.
+ * 0 or -errno; after a failure the process must end. */
+WUNRES int privilege_drop(const struct privilege_user *user);
+
+/* The supervisor's: keeps the capabilities it and nft need, empties the rest
+ * of the bounding set, no_new_privs. 0 or -errno. */
+WUNRES int privilege_reduce(void);
