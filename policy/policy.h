@@ -48,11 +48,11 @@ enum policy_stage {
 struct policy_query {
 	enum policy_stage stage;
 	enum policy_protocol protocol;
-	struct span host;	     /* canonical (wire/host.h); empty: none */
-	const struct addr *address;  /* NULL: not known (yet) */
-	uint16_t port;		     /* 0 in POLICY_NAME */
-	struct span method;	     /* upper-case */
-	struct span path;	     /* canonical path (wire/url.h), no query */
+	struct span host;	    /* canonical (wire/host.h); empty: none */
+	const struct addr *address; /* NULL: not known (yet) */
+	uint16_t port;		    /* 0 in POLICY_NAME */
+	struct span method;	    /* upper-case */
+	struct span path;	    /* canonical path (wire/url.h), no query */
 };
 
 enum verdict_kind {
