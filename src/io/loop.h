@@ -32,14 +32,20 @@ uint64_t loop_now_ms(const struct loop *loop);
 /* Runs fn(ctx) in the loop's thread, in order of posting; any thread. */
 void loop_post(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 
-/* Runs fn at the end of every turn (flush of batched output). One per loop. */
+/* Runs fn at the end of every turn (flush of batched output). One per loop;
+ * NULL takes it back. */
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 
 /* Calls fn in the loop's thread when the process gets the signal. */
 WUNRES int loop_on_signal(struct loop *loop, int signal,
 			  void (*fn)(void *ctx), void *ctx);
 
-enum watch_bits { WATCH_READ = 1, WATCH_WRITE = 2 };
+enum watch_bits {
+	WATCH_READ = 1,
+	WATCH_WRITE = 2,
+	WATCH_HUP = 4,	/* in ready only: the peer sends no more; sticky */
+	WATCH_KICK = 8, /* asked for by watch_kick(); cleared when called */
+};
 
 struct watch;
 typedef void watch_fn(struct watch *w, unsigned ready);
@@ -59,8 +65,12 @@ WUNRES int watch_init(struct watch *w, struct loop *loop, int fd, watch_fn *fn);
 void watch_fini(struct watch *w); /* safe in its own callback */
 /* Calls back (from the loop, never from here) while wanted & ready. */
 void watch_want(struct watch *w, unsigned bits);
-/* These bits met EAGAIN: forget them until the kernel says so again. */
+/* These bits met EAGAIN: forget them until the kernel says so again. After a
+ * short read this is right too, but only while ready lacks WATCH_HUP: an end
+ * of stream that came together with the bytes is not announced twice. */
 void watch_spent(struct watch *w, unsigned bits);
+/* Calls back from the loop once, with WATCH_KICK, if that is wanted. */
+void watch_kick(struct watch *w);
 
 struct timer;
 typedef void timer_fn(struct timer *t);
@@ -70,10 +80,14 @@ typedef void timer_fn(struct timer *t);
 struct timer {
 	struct loop *loop;
 	timer_fn *fn;
-	uint64_t due_ms; /* 0 = stopped */
+	uint64_t due_ms;  /* 0 = stopped */
+	uint64_t slot_ms; /* when the wheel looks at it, <= due_ms, rounded up */
 	struct list slot;
 };
 
 void timer_init(struct timer *t, struct loop *loop, timer_fn *fn);
-void timer_start(struct timer *t, uint64_t delay_ms); /* restarts */
+/* Restarts; moving further away only writes due_ms. Never fires early; a delay
+ * of 0 counts as 1. */
+void timer_start(struct timer *t, uint64_t delay_ms);
+/* Also the way to end a timer's life. Fine when stopped. */
 void timer_stop(struct timer *t);
