@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd.c - the server: its listeners, its end, and what a handler may read */
+
+#include "src/httpd/httpd.h"
+
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/httpd/request.h"
+#include "src/io/stream.h"
+
+enum { ACCEPT_PAUSE_MS = 200 };
+
+struct listener {
+	struct httpd *httpd;
+	struct list link;
+	struct watch watch;
+	struct timer pause; /* out of descriptors: try again */
+	int fd;
+	SSL_CTX *tls; /* borrowed; NULL = plain */
+};
+
+/* -- accepting ------------------------------------------------------------ */
+
+static bool peer_read(int fd, const struct sockaddr_storage *from,
+		      struct httpd_peer *ret)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(cred);
+
+	*ret = (struct httpd_peer){ .uid = (uid_t)-1 };
+	if (from->ss_family != AF_UNIX)
+		return addr_from_sockaddr((const struct sockaddr *)from,
+					  &ret->address);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return false;
+	ret->is_unix = true;
+	ret->uid = cred.uid;
+	ret->pid = cred.pid;
+	return true;
+}
+
+static int listener_start_tls(struct listener *l, struct stream *s)
+{
+	SSL *ssl = SSL_new(l->tls);
+
+	if (!ssl)
+		return err_origin(-ENOMEM);
+	SSL_set_accept_state(ssl);
+	return stream_start_tls(s, ssl);
+}
+
+/* Takes fd. */
+static void listener_greet(struct listener *l, int fd,
+			   const struct sockaddr_storage *from)
+{
+	struct httpd_peer peer;
+	struct stream *s;
+
+	if (!peer_read(fd, from, &peer) ||
+	    l->httpd->request_count >= HTTPD_CONNECTIONS_MAX) {
+		(void)fd_close(fd);
+		return;
+	}
+	if (stream_new(l->httpd->loop, fd, &s))
+		return;
+	if (l->tls && listener_start_tls(l, s)) {
+		stream_free(s);
+		return;
+	}
+	request_new(l->httpd, s, &peer);
+}
+
+static void on_accept(struct watch *w, unsigned ready)
+{
+	struct listener *l = container_of(w, struct listener, watch);
+	struct sockaddr_storage from;
+	socklen_t len;
+	int fd;
+
+	(void)ready;
+	for (;;) {
+		len = sizeof(from);
+		from.ss_family = AF_UNIX; /* an unnamed peer tells nothing */
+		fd = accept4(l->fd, (struct sockaddr *)&from, &len,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			listener_greet(l, fd, &from);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			watch_spent(w, WATCH_READ);
+			return;
+		}
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		watch_want(w, 0); /* EMFILE and its kind */
+		timer_start(&l->pause, ACCEPT_PAUSE_MS);
+		return;
+	}
+}
+
+static void on_pause_over(struct timer *t)
+{
+	struct listener *l = container_of(t, struct listener, pause);
+
+	watch_want(&l->watch, WATCH_READ);
+}
+
+int httpd_listen_fd(struct httpd *h, int fd, SSL_CTX *tls)
+{
+	struct listener *l = must_alloc(sizeof(*l));
+	int r;
+
+	r = watch_init(&l->watch, h->loop, fd, on_accept);
+	if (r) {
+		(void)fd_close(fd);
+		free(l);
+		return err_trace(r);
+	}
+	l->httpd = h;
+	l->fd = fd;
+	l->tls = tls;
+	timer_init(&l->pause, h->loop, on_pause_over);
+	list_init(&l->link);
+	list_push(&h->listeners, &l->link);
+	watch_want(&l->watch, WATCH_READ);
+	return 0;
+}
+
+int httpd_listen_unix(struct httpd *h, const char *path, mode_t mode)
+{
+	int fd = httpd_bind_unix(path, mode);
+
+	return fd < 0 ? fd : httpd_listen_fd(h, fd, NULL);
+}
+
+int httpd_listen_tcp(struct httpd *h, const struct addr *at, SSL_CTX *tls)
+{
+	int fd = httpd_bind_tcp(at);
+
+	return fd < 0 ? fd : httpd_listen_fd(h, fd, tls);
+}
+
+static void listener_free(struct listener *l)
+{
+	list_remove(&l->link);
+	timer_stop(&l->pause);
+	watch_fini(&l->watch);
+	(void)fd_close(l->fd);
+	free(l);
+}
+
+static void httpd_stop_listening(struct httpd *h)
+{
+	list_for_each(it, &h->listeners)
+		listener_free(container_of(it, struct listener, link));
+}
+
+/* -- the server ----------------------------------------------------------- */
+
+int httpd_new(struct loop *loop, const struct httpd_route *routes,
+	      unsigned route_count, const struct httpd_ops *ops, void *ctx,
+	      struct httpd **ret)
+{
+	struct httpd *h = must_alloc(sizeof(*h));
+
+	h->loop = loop;
+	h->routes = routes;
+	h->route_count = route_count;
+	h->ops = ops;
+	h->ctx = ctx;
+	list_init(&h->listeners);
+	list_init(&h->requests);
+	*ret = h;
+	return 0;
+}
+
+struct httpd *httpd_free(struct httpd *h)
+{
+	struct httpd_request *r;
+
+	if (!h)
+		return NULL;
+	httpd_stop_listening(h);
+	list_for_each(it, &h->requests)
+	{
+		r = container_of(it, struct httpd_request, link);
+		r->httpd = NULL;
+		list_remove(&r->link);
+		request_drop(r);
+	}
+	free(h);
+	return NULL;
+}
+
+unsigned httpd_connection_count(const struct httpd *h)
+{
+	return h->request_count;
+}
+
+void httpd_request_left(struct httpd *h)
+{
+	void (*drained)(void *) = h->drained;
+
+	if (!h->draining || h->request_count || !drained)
+		return;
+	h->drained = NULL;
+	loop_post(h->loop, drained, h->drained_ctx);
+}
+
+void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx)
+{
+	struct httpd_request *r;
+
+	if (h->draining)
+		return;
+	httpd_stop_listening(h);
+	h->draining = true;
+	h->drained = done;
+	h->drained_ctx = ctx;
+	list_for_each(it, &h->requests)
+	{
+		r = container_of(it, struct httpd_request, link);
+		r->last = true;
+		if (r->state == REQUEST_STREAM ||
+		    (r->state == REQUEST_HEAD && !buf_len(&r->in)))
+			request_drop(r);
+	}
+	httpd_request_left(h);
+}
+
+/* -- what a handler may read ---------------------------------------------- */
+
+struct span httpd_method(const struct httpd_request *r)
+{
+	return r->head.method;
+}
+
+struct span httpd_path(const struct httpd_request *r)
+{
+	return r->path;
+}
+
+struct span httpd_body(const struct httpd_request *r)
+{
+	return buf_peek(&r->body);
+}
+
+struct span httpd_request_id(const struct httpd_request *r)
+{
+	return span_str(r->id);
+}
+
+const struct httpd_peer *httpd_peer(const struct httpd_request *r)
+{
+	return &r->peer;
+}
+
+struct span httpd_header(const struct httpd_request *r, struct span name)
+{
+	const struct header *field = headers_find_name(&r->head.headers, name);
+
+	return field ? field->value : SPAN_NONE;
+}
+
+struct span httpd_param(const struct httpd_request *r, const char *name)
+{
+	unsigned i;
+
+	for (i = 0; i < r->param_count; i++)
+		if (span_eq(r->params[i].name, span_str(name)))
+			return r->params[i].value;
+	return SPAN_NONE;
+}
+
+struct span httpd_query(struct httpd_request *r, const char *name)
+{
+	struct span rest = r->query, value, key, decoded;
+
+	while (rest.len) {
+		value = span_cut(&rest, '&');
+		key = span_cut(&value, '=');
+		if (!span_eq(key, span_str(name)))
+			continue;
+		return route_decode(&r->arena, value, true, &decoded)
+			       ? decoded
+			       : SPAN_NONE;
+	}
+	return SPAN_NONE;
+}
+
+void httpd_set_user(struct httpd_request *r, void *user)
+{
+	r->user = user;
+}
+
+void *httpd_user(const struct httpd_request *r)
+{
+	return r->user;
+}

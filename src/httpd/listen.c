@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listen.c - sockets to listen on, and the operator's certificate */
+
+#include "src/httpd/httpd.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "src/base/err.h"
+#include "src/base/fd.h"
+
+enum { BACKLOG = 128 };
+
+static int unix_address(const char *path, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (!span_copy(span_str(path), ret->sun_path, sizeof(ret->sun_path)))
+		return err_origin(-ENAMETOOLONG);
+	return 0;
+}
+
+/* Removes what a dead process left; 0, or -EADDRINUSE when somebody answers or
+ * the file is no socket. */
+static int unix_clear(const struct sockaddr_un *at)
+{
+	int probe CLEANUP_FD = -1;
+	struct stat st;
+
+	if (lstat(at->sun_path, &st))
+		return errno == ENOENT ? 0 : err_origin(-errno);
+	if (!S_ISSOCK(st.st_mode))
+		return err_origin(-EADDRINUSE);
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (probe < 0)
+		return err_origin(-errno);
+	if (!connect(probe, (const struct sockaddr *)at, sizeof(*at)) ||
+	    errno == EAGAIN)
+		return err_origin(-EADDRINUSE);
+	if (unlink(at->sun_path) && errno != ENOENT)
+		return err_origin(-errno);
+	return 0;
+}
+
+int httpd_bind_unix(const char *path, mode_t mode)
+{
+	struct sockaddr_un at;
+	mode_t mask;
+	int fd CLEANUP_FD = -1;
+	int r, kept;
+
+	r = unix_address(path, &at);
+	if (!r)
+		r = unix_clear(&at);
+	if (r)
+		return r;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_origin(-errno);
+
+	/* never wider than asked for, not even for a moment */
+	mask = umask(0777 & ~mode);
+	r = bind(fd, (struct sockaddr *)&at, sizeof(at)) ? -errno : 0;
+	(void)umask(mask);
+	if (r || chmod(path, mode) || listen(fd, BACKLOG))
+		return err_origin(r ? r : -errno);
+	kept = fd;
+	fd = -1;
+	return kept;
+}
+
+int httpd_bind_tcp(const struct addr *at)
+{
+	struct sockaddr_storage where;
+	const int on = 1;
+	socklen_t len;
+	int fd CLEANUP_FD = -1;
+	int kept;
+
+	len = addr_to_sockaddr(at, &where);
+	fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		    0);
+	if (fd < 0)
+		return err_origin(-errno);
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
+	    (where.ss_family == AF_INET6 &&
+	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on))) ||
+	    bind(fd, (struct sockaddr *)&where, len) || listen(fd, BACKLOG))
+		return err_origin(-errno);
+	kept = fd;
+	fd = -1;
+	return kept;
+}
+
+/* -- TLS ------------------------------------------------------------------ */
+
+static int tls_choose_alpn(SSL *ssl, const unsigned char **out,
+			   unsigned char *out_len, const unsigned char *in,
+			   unsigned in_len, void *arg)
+{
+	static const unsigned char ours[] = "\x08http/1.1";
+	unsigned char *chosen;
+
+	(void)ssl;
+	(void)arg;
+	if (SSL_select_next_proto(&chosen, out_len, ours, sizeof(ours) - 1, in,
+				  in_len) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static int tls_fail(SSL_CTX *tls, const char *what, const char *file, char *why,
+		    size_t why_size)
+{
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+
+	(void)snprintf(why, why_size, "%s %s could not be used: %s", what, file,
+		       reason ? reason : "unknown reason");
+	ERR_clear_error();
+	SSL_CTX_free(tls);
+	return -EINVAL;
+}
+
+int httpd_tls_new(const char *certificate, const char *key, char *why,
+		  size_t why_size, SSL_CTX **ret)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
+
+	if (!tls)
+		return err_origin(-ENOMEM);
+	(void)SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+	(void)SSL_CTX_set_options(tls, SSL_OP_NO_RENEGOTIATION |
+					       SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_alpn_select_cb(tls, tls_choose_alpn, NULL);
+	if (SSL_CTX_use_certificate_chain_file(tls, certificate) != 1)
+		return tls_fail(tls, "certificate", certificate, why, why_size);
+	if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1 ||
+	    SSL_CTX_check_private_key(tls) != 1)
+		return tls_fail(tls, "key", key, why, why_size);
+	*ret = tls;
+	return 0;
+}
+
+SSL_CTX *httpd_tls_free(SSL_CTX *tls)
+{
+	SSL_CTX_free(tls);
+	return NULL;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h - a connection and the one request on it (inside src/httpd) */
+#pragma once
+
+#include "src/base/arena.h"
+#include "src/base/buf.h"
+#include "src/base/list.h"
+#include "src/httpd/httpd.h"
+#include "src/io/loop.h"
+#include "src/wire/h1.h"
+
+struct stream;
+
+enum {
+	HTTPD_IDLE_MS = 60 * 1000,    /* kept alive without a request */
+	HTTPD_HEAD_MS = 10 * 1000,    /* a started head; a TLS handshake */
+	HTTPD_SILENCE_MS = 30 * 1000, /* of a body, of a reply nobody reads */
+	HTTPD_LINGER_MS = 2 * 1000,
+	HTTPD_ARENA_MAX = 64 * 1024,
+	HTTPD_ID_MAX = 128,
+	HTTPD_HEADERS_EXTRA = 4,
+};
+
+enum request_state {
+	REQUEST_HEAD,	 /* a head is awaited; no field of a request is set */
+	REQUEST_BODY,	 /* .head and .route are set; the body is read */
+	REQUEST_HANDLER, /* .body is whole; the handler has the request */
+	REQUEST_STREAM,	 /* the handler is sending pieces of the reply */
+	REQUEST_REPLY,	 /* the handler is done; .out is being sent */
+	REQUEST_GONE,	 /* no stream; waits for the handler to let go */
+	REQUEST_STATE_NUM,
+};
+
+struct httpd_param {
+	struct span name, value;
+};
+
+struct httpd_extra {
+	const char *name;
+	struct span value;
+};
+
+struct httpd_request {
+	struct httpd *httpd; /* NULL: the server is gone */
+	struct list link;    /* in httpd.requests */
+	struct stream *stream;
+	struct timer timer;
+	struct httpd_peer peer;
+	enum request_state state;
+	bool running;	/* request_run() is on the stack */
+	bool last;	/* close after this reply */
+	bool end_seen;	/* the client sent its end of stream */
+	struct buf in;	/* received, not yet consumed */
+	struct buf out; /* to be sent */
+	struct h1_scan scan;
+
+	/* from the head on */
+	char *head_bytes; /* what .head points into */
+	size_t head_len;
+	struct h1_request head;
+	struct span path, query;
+	const struct httpd_route *route;
+	struct httpd_param params[HTTPD_PARAMS_MAX];
+	unsigned param_count;
+	char id[HTTPD_ID_MAX + 1];
+	struct arena arena;
+	struct h1_chunked chunked;
+	uint64_t body_left; /* of a body with a length */
+	struct buf body;
+
+	/* the handler's */
+	void *user;
+	void (*gone)(void *user, struct httpd_request *r);
+	struct httpd_extra extra[HTTPD_HEADERS_EXTRA];
+	unsigned extra_count;
+	bool chunks; /* the streamed reply is chunked */
+};
+
+/* -- the server's side (httpd.c) ------------------------------------------ */
+
+struct httpd {
+	struct loop *loop;
+	const struct httpd_route *routes;
+	unsigned route_count;
+	const struct httpd_ops *ops;
+	void *ctx;
+	struct list listeners;
+	struct list requests;
+	unsigned request_count;
+	bool draining;
+	void (*drained)(void *ctx);
+	void *drained_ctx;
+};
+
+/* A request of h was freed: go on with a drain. */
+void httpd_request_left(struct httpd *h);
+
+/* -- the request's life (request.c) --------------------------------------- */
+
+/* Takes the stream. */
+void request_new(struct httpd *h, struct stream *stream,
+		 const struct httpd_peer *peer);
+/* Goes on as far as possible; may free r. */
+void request_run(struct httpd_request *r);
+/* The client is gone or unbearable; may free r. */
+void request_drop(struct httpd_request *r);
+
+/* -- replies (reply.c) ---------------------------------------------------- */
+
+/* Puts a whole reply into .out and moves to REQUEST_REPLY, without running. */
+void reply_put(struct httpd_request *r, unsigned status, const char *type,
+	       struct span body);
+void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
+		     const char *message);
+
+/* -- routes (route.c) ----------------------------------------------------- */
+
+enum { ROUTE_E_NOT_FOUND = 1, ROUTE_E_METHOD, ROUTE_E_BAD_PARAM };
+
+/* Sets r->route and r->params from r->head and r->path. ROUTE_E_METHOD: *allow
+ * (in r's arena) lists the methods of that path. */
+int route_find(const struct httpd *h, struct httpd_request *r,
+	       struct span *allow);
+/* Percent-decodes into the arena; plus: '+' is a space. False: a bad escape, a
+ * NUL, or no memory. */
+bool route_decode(struct arena *a, struct span text, bool plus,
+		  struct span *ret);
