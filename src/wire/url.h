@@ -4,9 +4,10 @@
  * url_canon_path(): query and fragment cut, percent-encoded unreserved bytes
  * decoded, remaining escapes upper-cased, "." and ".." segments removed (RFC
  * 3986 5.2.4), "//" kept. It refuses what two parsers would read differently:
- * encoded separators (%2F, %5C), encoded dots that form a dot segment, a
- * backslash, bad escapes, NUL or controls, bytes over 0x7e, and ".." above the
- * root.
+ * encoded separators (%2F, %5C), encoded dots that form a dot segment, either
+ * of them encoded twice, dot segments with a parameter ("..;x"), overlong
+ * UTF-8, a backslash, bad escapes, NUL or controls, bytes over 0x7e, ".." above
+ * the root or right behind "//".
  */
 #pragma once
 
@@ -22,6 +23,8 @@ enum url_path_result {
 	URL_PATH_NO_MEMORY,
 };
 
+/* target: a path with or without query. *ret, in the arena, only with
+ * URL_PATH_OK; never longer than the path. */
 enum url_path_result url_canon_path(struct arena *arena, struct span target,
 				    struct span *ret);
 
