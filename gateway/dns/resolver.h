@@ -64,9 +64,11 @@ struct lookup *resolver_lookup(struct resolver *r, struct span host,
 /* No callback any more. NULL is fine; returns NULL. */
 struct lookup *lookup_cancel(struct lookup *l);
 
+/* Is host answered here and never asked upstream: pinned, in the hosts file, or
+ * special (RFC 6761: localhost, invalid; RFC 7686: onion)? */
+bool resolver_is_local(const struct resolver *r, struct span host);
 /* Forwards one question of another type upstream, uncached; see ask.h. NULL
- * when the name is never asked upstream (pinned, in the hosts file, or
- * special by RFC 6761 and 7686) or too many are under way. */
+ * when resolver_is_local(host), or too many are under way. */
 struct ask *resolver_ask(struct resolver *r, struct span host, uint16_t type,
 			 ask_fn *fn, void *ctx);
 

@@ -86,8 +86,7 @@ const char *dns_rcode_name(uint16_t rcode);
 
 /* Extended DNS Errors (RFC 8914 5.2), the ones we say. */
 enum dns_ede {
-	DNS_EDE_NONE = -1,
-	DNS_EDE_OTHER = 0,
+	DNS_EDE_NONE, /* says nothing; "Other" (0) is never said */
 	DNS_EDE_BLOCKED = 15,
 	DNS_EDE_FILTERED = 17,
 	DNS_EDE_PROHIBITED = 18,
@@ -193,6 +192,10 @@ WUNRES bool dns_record_addr(const struct dns_message *m,
 WUNRES bool dns_record_target(const struct dns_message *m,
 			      const struct dns_record *record,
 			      struct dns_name *ret);
+/* Are the names in the data whole (CNAME, DNAME, NS, PTR, MX, SRV)? Data of
+ * other types is opaque and sound. */
+bool dns_record_is_sound(const struct dns_message *m,
+			 const struct dns_record *record);
 /* How long a negative answer may be kept: min(TTL, MINIMUM) of its SOA. */
 WUNRES bool dns_record_negative_ttl(const struct dns_message *m,
 				    const struct dns_record *record,
@@ -208,7 +211,7 @@ size_t dns_emit_query(uint16_t id, const struct dns_name *name, uint16_t type,
 
 struct dns_reply {
 	uint16_t rcode;
-	int ede;		  /* enum dns_ede; DNS_EDE_NONE = 0 bytes */
+	enum dns_ede ede;
 	struct span ede_text;	  /* cut at DNS_EDE_TEXT_MAX and to ASCII */
 	const struct addr *addrs; /* those of the asked family are answered */
 	unsigned addr_count;

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* question.c - one question of a sandbox, from its bytes to its answer
+ *
+ * Three walks:
+ *
+ *   allowed	question_run -> decide says yes -> the A row of the table ->
+ *		resolver_find knows nothing -> question_keep, resolver_lookup ->
+ *		question_on_lookup -> reply, audit
+ *   denied	question_run -> decide says no -> NXDOMAIN with the owner's
+ *		sentence as Extended DNS Error, audit; nothing went upstream
+ *   odd	a name that is no host name, a class other than IN, a type
+ *		that asks for many: REFUSED with a sentence, audit
+ *
+ * Every question that decide saw meets audit exactly once, in
+ * question_settle().
+ */
+
+#include "gateway/dns/question.h"
+
+#include "gateway/dns/ask.h"
+#include "gateway/dns/resolver.h"
+#include "src/base/err.h"
+#include "src/io/loop.h"
+
+/* What is done with an allowed question of a type. */
+enum type_way {
+	WAY_WITHHOLD, /* zero: there is no data, and a word why */
+	WAY_RESOLVE,  /* from the resolver */
+	WAY_FORWARD,  /* upstream, as our own question */
+};
+
+struct type_row {
+	uint16_t type;
+	enum type_way way;
+	const char *why; /* withheld */
+};
+
+static const struct type_row type_rows[] = {
+	{ DNS_TYPE_A, WAY_RESOLVE, NULL },
+	{ DNS_TYPE_AAAA, WAY_RESOLVE, NULL },
+	{ DNS_TYPE_CNAME, WAY_FORWARD, NULL },
+	{ DNS_TYPE_MX, WAY_FORWARD, NULL },
+	{ DNS_TYPE_TXT, WAY_FORWARD, NULL },
+	{ DNS_TYPE_SRV, WAY_FORWARD, NULL },
+	{ DNS_TYPE_CAA, WAY_FORWARD, NULL },
+	/* They carry ECH keys, which would hide the name from policy, and
+	 * hints of HTTP/3 and addresses. */
+	{ DNS_TYPE_SVCB, WAY_WITHHOLD, "service bindings are withheld" },
+	{ DNS_TYPE_HTTPS, WAY_WITHHOLD, "service bindings are withheld" },
+	{ 0, WAY_WITHHOLD, "questions of this type are not answered here" },
+};
+
+static const struct type_row *type_row(uint16_t type)
+{
+	const struct type_row *row = type_rows;
+
+	while (row->type && row->type != type)
+		row++;
+	return row;
+}
+
+void path_init(struct dns_path *path, struct dns_server *s,
+	       const struct dns_path_ops *ops)
+{
+	path->server = s;
+	path->ops = ops;
+	path->question_count = 0;
+	list_init(&path->questions);
+}
+
+static void load_key(const struct dns_client *client, uint8_t key[20])
+{
+	memcpy(key, client->source.ip, 16);
+	memcpy(key + 16, &client->ifindex, 4);
+}
+
+struct client_load *load_at(struct dns_server *s,
+			    const struct dns_client *client)
+{
+	struct client_load *load;
+	uint8_t key[20];
+
+	load_key(client, key);
+	load = map_find(&s->loads, span_of(key, sizeof(key)));
+	if (load)
+		return load;
+	load = must_alloc(sizeof(*load));
+	load->server = s;
+	memcpy(load->key, key, sizeof(key));
+	(void)map_set(&s->loads, span_of(key, sizeof(key)), load);
+	return load;
+}
+
+void load_settle(struct client_load *load)
+{
+	if (load->questions || load->connections)
+		return;
+	(void)map_take(&load->server->loads,
+		       span_of(load->key, sizeof(load->key)));
+	free(load);
+}
+
+/* Keeps a copy of q until the resolver calls back; NULL: over a limit. */
+static struct question *question_keep(const struct question *q)
+{
+	struct dns_server *s = q->path->server;
+	struct client_load *load = load_at(s, &q->client);
+	struct question *kept;
+
+	if (s->questions >= s->config.queries_max ||
+	    load->questions >= s->config.client_queries_max) {
+		load_settle(load);
+		return NULL;
+	}
+	kept = must_alloc(sizeof(*kept));
+	*kept = *q;
+	kept->load = load;
+	list_init(&kept->link);
+	list_push(&q->path->questions, &kept->link);
+	q->path->question_count++;
+	load->questions++;
+	s->questions++;
+	return kept;
+}
+
+/* Undoes question_keep(). */
+static void question_free(struct question *q)
+{
+	(void)lookup_cancel(q->lookup);
+	(void)ask_free(q->ask);
+	list_remove(&q->link);
+	q->path->question_count--;
+	q->path->server->questions--;
+	q->load->questions--;
+	load_settle(q->load);
+	free(q);
+}
+
+/* Tells the owner what was answered. */
+static void question_settle(struct question *q, uint16_t rcode)
+{
+	struct dns_server *s = q->path->server;
+	char text[DNS_NAME_MAX + 1];
+	struct dns_event event = {
+		.client = &q->client,
+		.decision = &q->decision,
+		.host = host_span(&q->host),
+		.type = q->query.type,
+		.rcode = rcode,
+		.tcp = q->path->ops->tcp,
+		.source = q->source,
+		.addr_count = q->addr_count,
+		.took_ms = loop_now_ms(s->loop) - q->began_ms,
+	};
+
+	if (!q->host.len)
+		event.host = span_str(
+			dns_name_text(&q->query.name, text, sizeof(text)));
+	s->ops->audit(s->ctx, &event);
+}
+
+void path_fini(struct dns_path *path)
+{
+	struct question *q;
+
+	list_for_each(it, &path->questions)
+	{
+		q = container_of(it, struct question, link);
+		question_settle(q, DNS_SERVFAIL);
+		question_free(q);
+	}
+}
+
+/* Over UDP the client says what it takes; never more than any path carries. */
+static size_t question_limit(const struct question *q)
+{
+	if (q->path->ops->tcp)
+		return DNS_MESSAGE_MAX;
+	return MIN(q->query.udp_size, DNS_UDP_MAX);
+}
+
+/* Sends the message of that length that stands in the server's buffer. */
+static void question_send(struct question *q, size_t len, uint16_t rcode)
+{
+	struct dns_server *s = q->path->server;
+	uint8_t *message = s->reply + 2;
+
+	must(len >= DNS_HEAD_SIZE);
+	if (message[2] & DNS_FLAG_TC >> 8)
+		s->counters->truncated++;
+	q->path->ops->send(q->path, &q->client, span_of(message, len));
+	question_settle(q, rcode);
+}
+
+static void question_reply(struct question *q, const struct dns_reply *reply)
+{
+	size_t len =
+		dns_emit_reply(&q->query, reply, q->path->server->reply + 2,
+			       question_limit(q));
+
+	question_send(q, len, reply->rcode);
+}
+
+static void question_say(struct question *q, enum dns_rcode rcode,
+			 enum dns_ede ede, const char *text)
+{
+	question_reply(q, &(struct dns_reply){
+				  .rcode = (uint16_t)rcode,
+				  .ede = ede,
+				  .ede_text = span_str(text),
+			  });
+}
+
+/* Never asked of the owner: the sentence goes where the owner's would. */
+static void question_refuse(struct question *q, enum dns_rcode rcode,
+			    const char *text)
+{
+	q->path->server->counters->refused++;
+	(void)span_copy(span_str(text), q->decision.text,
+			sizeof(q->decision.text));
+	question_say(q, rcode, DNS_EDE_NOT_SUPPORTED, text);
+}
+
+static void question_overload(struct question *q)
+{
+	q->path->server->counters->overload++;
+	question_say(q, DNS_SERVFAIL, DNS_EDE_PROHIBITED,
+		     "too many questions are under way");
+}
+
+static void question_fail(struct question *q)
+{
+	q->path->server->counters->failed++;
+	question_say(q, DNS_SERVFAIL, DNS_EDE_NO_REACHABLE,
+		     "no upstream server gave a usable answer");
+}
+
+static unsigned count_family(const struct name_answer *answer, uint16_t type)
+{
+	unsigned i, count = 0;
+
+	for (i = 0; i < answer->count; i++)
+		count += addr_is_v4(&answer->addrs[i]) == (type == DNS_TYPE_A);
+	return count;
+}
+
+static void question_answer(struct question *q,
+			    const struct name_answer *answer)
+{
+	struct dns_reply reply = {
+		.addrs = answer->addrs,
+		.addr_count = answer->count,
+		.ttl_s = answer->ttl_s,
+	};
+
+	q->source = answer->source;
+	if (answer->status == NAME_FAILED) {
+		question_fail(q);
+		return;
+	}
+	q->path->server->counters->answered++;
+	q->addr_count = count_family(answer, q->query.type);
+	reply.ttl_s =
+		resolver_clamp_ttl(q->path->server->resolver, answer->ttl_s);
+	if (answer->status == NAME_NXDOMAIN)
+		reply.rcode = DNS_NXDOMAIN;
+	if (answer->partial && !q->addr_count) {
+		/* SERVFAIL would be truer, but some C libraries then throw the
+		 * other family's answer away too. */
+		reply.ede = DNS_EDE_NO_REACHABLE;
+		reply.ede_text = SPAN("upstream did not answer for this "
+				      "address family");
+	}
+	question_reply(q, &reply);
+}
+
+/* A kept question met its answer. */
+static void question_done(struct question *q)
+{
+	struct dns_path *path = q->path;
+
+	question_free(q);
+	if (path->ops->answered)
+		path->ops->answered(path);
+	/* path may be gone */
+}
+
+static void question_on_lookup(void *ctx, const struct name_answer *answer)
+{
+	struct question *q = ctx;
+
+	q->lookup = NULL;
+	question_answer(q, answer);
+	question_done(q);
+}
+
+static void question_resolve(struct question *q)
+{
+	struct resolver *r = q->path->server->resolver;
+	struct name_answer answer;
+	struct question *kept;
+
+	if (resolver_find(r, host_span(&q->host), &answer)) {
+		question_answer(q, &answer);
+		return;
+	}
+	kept = question_keep(q);
+	if (kept)
+		kept->lookup = resolver_lookup(r, host_span(&kept->host),
+					       question_on_lookup, kept);
+	else
+		question_overload(q);
+}
+
+static void question_relay(struct question *q, const struct dns_message *m)
+{
+	struct dns_server *s = q->path->server;
+	size_t len;
+
+	q->source = NAME_DNS;
+	len = dns_emit_relay(&q->query, m, resolver_clamp_ttl(s->resolver, 0),
+			     resolver_clamp_ttl(s->resolver, UINT32_MAX),
+			     s->reply + 2, question_limit(q));
+	if (!len) {
+		question_fail(q);
+		return;
+	}
+	s->counters->answered++;
+	question_send(q, len, m->rcode);
+}
+
+static void question_on_ask(void *ctx, const struct dns_message *m)
+{
+	struct question *q = ctx;
+
+	q->ask = NULL;
+	if (m)
+		question_relay(q, m);
+	else
+		question_fail(q);
+	question_done(q);
+}
+
+static void question_forward(struct question *q)
+{
+	struct dns_server *s = q->path->server;
+	struct question *kept;
+
+	/* what the node itself names has addresses and nothing else */
+	if (resolver_is_local(s->resolver, host_span(&q->host))) {
+		s->counters->answered++;
+		question_say(q, DNS_NOERROR, DNS_EDE_NONE, "");
+		return;
+	}
+	kept = question_keep(q);
+	if (!kept) {
+		question_overload(q);
+		return;
+	}
+	kept->ask = resolver_ask(s->resolver, host_span(&kept->host),
+				 kept->query.type, question_on_ask, kept);
+	if (!kept->ask) {
+		question_free(kept);
+		question_overload(q);
+	}
+}
+
+static void question_decide(struct question *q)
+{
+	const struct type_row *row = type_row(q->query.type);
+	struct dns_server *s = q->path->server;
+
+	s->ops->decide(s->ctx, &q->client, host_span(&q->host), &q->decision);
+	if (!q->decision.allowed) {
+		s->counters->denied++;
+		question_say(q, DNS_NXDOMAIN, DNS_EDE_FILTERED,
+			     q->decision.text);
+		return;
+	}
+	switch (row->way) {
+	case WAY_RESOLVE:
+		question_resolve(q);
+		return;
+	case WAY_FORWARD:
+		question_forward(q);
+		return;
+	case WAY_WITHHOLD:
+		s->counters->answered++;
+		question_say(q, DNS_NOERROR, DNS_EDE_NOT_SUPPORTED, row->why);
+		return;
+	}
+	must(!"a way");
+}
+
+/* QTYPEs and meta types (RFC 6895 3.1): they ask for more than one set. */
+static bool type_is_meta(uint16_t type)
+{
+	return type == 0 || type == DNS_TYPE_OPT ||
+	       (type >= 128 && type <= DNS_TYPE_ANY);
+}
+
+bool question_run(struct dns_path *path, const struct dns_client *client,
+		  struct span bytes)
+{
+	struct dns_server *s = path->server;
+	struct question q = {
+		.path = path,
+		.client = *client,
+		.began_ms = loop_now_ms(s->loop),
+	};
+
+	if (dns_parse_query(bytes, &q.query) != DNS_OK) {
+		s->counters->malformed++;
+		return false;
+	}
+	q.query.bytes = SPAN_NONE;
+	if (path->ops->tcp)
+		s->counters->queries_tcp++;
+	else
+		s->counters->queries_udp++;
+
+	if (q.query.edns_version)
+		question_refuse(&q, DNS_BADVERS,
+				"only EDNS version 0 is known");
+	else if (!dns_name_to_host(&q.query.name, &q.host))
+		question_refuse(&q, DNS_REFUSED, "this is no host name");
+	else if (q.query.qclass != DNS_CLASS_IN || type_is_meta(q.query.type))
+		question_refuse(&q, DNS_REFUSED,
+				"questions of this kind are not answered here");
+	else
+		question_decide(&q);
+	return true;
+}
