@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layout.h - the bytes of a snapshot; for compile, snapshot, match, explain
+ *
+ * A snapshot is one block without pointers, in host order: a head, then
+ * sections. Offsets count from the start of the block. Both ends are one
+ * machine and one build, so the version changes with any change here.
+ *
+ *   head      struct snapshot_head
+ *   slots     open-addressed hash table of host keys; each slot holds 32 bits
+ *             of the hash and where the host's record is
+ *   hosts     records of host keys, found through slots only: struct snap_host,
+ *             name, padding, then two ascending lists of rule indices: rules
+ *             for the name itself, rules for everything below it ("*.name")
+ *   prefixes  struct snap_prefix, sorted by address, then length; each knows
+ *             the prefix around it
+ *   keys      the addresses of the prefixes once more, close together, for the
+ *             binary search
+ *   rules     struct snap_rule: all that decides whether a rule matches
+ *   ports     struct snap_ports of rules with more than one range
+ *   strings   struct snap_string: methods and paths of rules
+ *   notes     struct snap_note: text, file, line of each rule; for people
+ *   lists     rule indices of prefixes, ascending
+ *   text      bytes that strings, notes and the head point into
+ */
+#pragma once
+
+#include <assert.h>
+
+#include "policy/policy.h"
+
+enum {
+	SNAPSHOT_MAGIC = 0x53504f4c, /* "LOPS" */
+	SNAPSHOT_VERSION = 1,
+	SNAPSHOT_MAX_BYTES = 1024 * 1024 * 1024,
+	SNAPSHOT_ALIGN = 16,
+
+	/* A search of the table looks at no more slots than this. */
+	PROBE_MAX = 64,
+
+	NAME_LABELS_MAX = 127, /* of a name of 253 bytes */
+	PREFIX_LENGTHS = 129,
+	NO_PREFIX = UINT32_MAX,
+	NO_RULE = UINT32_MAX,
+};
+
+struct snap_section {
+	uint32_t at;	/* from the start of the block */
+	uint32_t count; /* of items; bytes for hosts and text */
+};
+
+struct snap_string {
+	uint32_t at, len; /* in the text section */
+};
+
+enum snap_section_id {
+	SECTION_SLOTS,
+	SECTION_HOSTS,
+	SECTION_PREFIXES,
+	SECTION_KEYS,
+	SECTION_RULES,
+	SECTION_PORTS,
+	SECTION_STRINGS,
+	SECTION_NOTES,
+	SECTION_LISTS,
+	SECTION_TEXT,
+	SECTION_NUM,
+};
+
+struct snapshot_head {
+	uint32_t magic, version;
+	uint64_t generation;
+	uint64_t seed;	     /* of the hash table */
+	uint64_t below[2];   /* bit n: some "*.name" has n labels */
+	uint32_t size;	     /* of the block */
+	uint32_t slot_mask;  /* slots - 1; slots are a power of two */
+	uint32_t deny_count; /* overlay: rules before this one deny; else 0 */
+	uint32_t line;	     /* where the policy was written */
+	uint8_t is_overlay;
+	uint8_t default_action; /* enum verdict_kind */
+	uint8_t address_denies; /* some rule denies an address */
+	uint8_t unused[5];
+	struct snap_string name, file;
+	struct snap_section sections[SECTION_NUM];
+};
+
+/* at 0: empty (a host record never stands at offset 0 of its section). */
+struct snap_slot {
+	uint32_t tag; /* high half of the hash */
+	uint32_t at;  /* in the hosts section, a multiple of 8 */
+};
+
+enum snap_host_flags {
+	HOST_INSPECT = 1, /* the inspect list has the name */
+	HOST_PASSTHROUGH = 2,
+	HOST_BELOW_INSPECT = 4, /* ... has "*.name" */
+	HOST_BELOW_PASSTHROUGH = 8,
+};
+
+struct snap_host {
+	uint32_t self_count, below_count; /* of rules */
+	uint8_t flags, name_len;
+	char name[];
+};
+
+struct snap_key {
+	uint64_t high, low; /* an address as two numbers */
+};
+
+struct snap_prefix {
+	uint32_t parent;    /* index of the prefix around it, or NO_PREFIX */
+	uint32_t at, count; /* in the lists section */
+	uint32_t length;
+};
+
+enum snap_rule_flags {
+	RULE_ADDRESS = 1,     /* the target is an address or a prefix */
+	RULE_CONSTRAINED = 2, /* has methods or paths */
+};
+
+struct snap_rule {
+	uint8_t action;	  /* enum verdict_kind */
+	uint8_t protocol; /* enum policy_protocol */
+	uint8_t flags;
+	uint8_t unused;
+	uint16_t port_first, port_last; /* of the only range */
+	uint16_t port_count, method_count, path_count, unused2;
+	uint32_t ports_at;   /* when port_count > 1 */
+	uint32_t methods_at; /* in strings */
+	uint32_t paths_at;   /* in strings */
+};
+
+struct snap_ports {
+	uint16_t first, last;
+};
+
+struct snap_note {
+	struct snap_string text, file;
+	uint32_t line;
+};
+
+static_assert(sizeof(struct snapshot_head) == 160, "no padding");
+static_assert(sizeof(struct snap_slot) == 8, "eight to a cache line");
+static_assert(sizeof(struct snap_rule) == 28, "no padding");
+static_assert(offsetof(struct snap_host, name) == 10, "no padding");
+
+/* Where the first list of a host record begins, from the record's start. */
+static inline uint32_t snap_host_lists(uint32_t name_len)
+{
+	return ((uint32_t)offsetof(struct snap_host, name) + name_len + 3) &
+	       ~3u;
+}
+
+static inline const void *snap_at(const struct snapshot_head *h,
+				  enum snap_section_id id)
+{
+	return (const char *)h + h->sections[id].at;
+}
+
+static inline struct span snap_text(const struct snapshot_head *h,
+				    struct snap_string s)
+{
+	return span_of((const char *)snap_at(h, SECTION_TEXT) + s.at, s.len);
+}
+
+enum { SNAP_HASH_START = 1 };
+
+/* A name's hash is made from its last byte to its first, so that one walk
+ * gives the hash of every suffix. The seed is mixed in afterwards: a snapshot
+ * chooses the seed with which its table has short chains. */
+static inline uint64_t snap_hash_step(uint64_t hash, char c)
+{
+	return (hash ^ (uint8_t)c) * 0x9e3779b97f4a7c15u;
+}
+
+static inline uint64_t snap_hash_end(uint64_t hash, uint64_t seed)
+{
+	hash ^= seed;
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93u;
+	hash ^= hash >> 29;
+	return hash;
+}
+
+static inline struct snap_key snap_key_of(const uint8_t ip[16])
+{
+	struct snap_key key = { 0, 0 };
+	unsigned i;
+
+	for (i = 0; i < 8; i++) {
+		key.high = key.high << 8 | ip[i];
+		key.low = key.low << 8 | ip[i + 8];
+	}
+	return key;
+}

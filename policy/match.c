@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* match.c - decide a question against an overlay and a policy
+ *
+ * How it works: the question names at most a few keys: the host itself, each
+ * suffix of it that some "*.suffix" could stand for, and the prefixes around
+ * the address. Each key has an ascending list of the rules that ask for it;
+ * these lists are the candidates. A candidate then fits wholly, not at all, or
+ * perhaps: its methods and paths are not known before the request.
+ *
+ * Because the first rule in list order wins, it is enough to find three lowest
+ * indices: of the rules that fit wholly, and of the allowing and the denying
+ * rules that fit perhaps. Of the latter only those before the former count.
+ * No merging, no sorting, no allocation.
+ *
+ * What is not known helps nobody: a question without protocol, method or path
+ * fits a deny rule that asks for one, and no allow rule that does. On a host
+ * that is passed through unopened, "perhaps" will never become "yes": an allow
+ * rule does not fit then, and a deny rule does.
+ */
+
+#include "policy/layout.h"
+#include "src/base/attrib.h"
+#include "src/wire/host.h"
+#include "src/wire/url.h"
+
+enum { LISTS_MAX = 1 + NAME_LABELS_MAX + PREFIX_LENGTHS };
+
+struct rules_view {
+	const uint32_t *at; /* ascending */
+	uint32_t count;
+};
+
+/* Suffixes of a host name at label boundaries, by number of labels. */
+struct suffixes {
+	unsigned count; /* labels of the whole name */
+	uint64_t hashes[HOST_MAX + 2];
+	uint8_t starts[HOST_MAX + 2];
+};
+
+/* Candidates of one snapshot: lists by name first, then lists by address. */
+struct candidates {
+	unsigned name_count, count;
+	unsigned lists_flags; /* HOST_INSPECT, HOST_PASSTHROUGH, or none */
+	struct rules_view lists[LISTS_MAX];
+};
+
+enum fit { FIT_NO, FIT_PERHAPS, FIT_YES };
+
+/* Lowest indices, NO_RULE when there is none. */
+struct found {
+	uint32_t yes, may_allow, may_deny;
+};
+
+#define FOUND_NOTHING ((struct found){ NO_RULE, NO_RULE, NO_RULE })
+
+struct question {
+	const struct policy_query *q;
+	bool opaque; /* the host is passed through unopened */
+};
+
+static void suffixes_init(struct suffixes *s, struct span host)
+{
+	uint64_t hash = SNAP_HASH_START;
+	size_t i;
+
+	s->count = 0;
+	if (!host.len)
+		return;
+	for (i = host.len; i; i--) {
+		if (host.ptr[i - 1] == '.') {
+			s->hashes[++s->count] = hash;
+			s->starts[s->count] = (uint8_t)i;
+		}
+		hash = snap_hash_step(hash, host.ptr[i - 1]);
+	}
+	s->hashes[++s->count] = hash;
+	s->starts[s->count] = 0;
+}
+
+static const struct snap_host *find_host(const struct snapshot_head *h,
+					 struct span name, uint64_t hash)
+{
+	const struct snap_slot *slots = snap_at(h, SECTION_SLOTS);
+	const char *hosts = snap_at(h, SECTION_HOSTS);
+	const struct snap_host *host;
+	uint32_t at, probes;
+
+	hash = snap_hash_end(hash, h->seed);
+	at = (uint32_t)hash & h->slot_mask;
+	for (probes = 0; probes < PROBE_MAX && slots[at].at; probes++) {
+		host = (const void *)(hosts + slots[at].at);
+		if (slots[at].tag == hash >> 32 && host->name_len == name.len &&
+		    !memcmp(host->name, name.ptr, name.len))
+			return host;
+		at = (at + 1) & h->slot_mask;
+	}
+	return NULL;
+}
+
+static void add_list(struct candidates *c, const uint32_t *at, uint32_t count)
+{
+	if (count)
+		c->lists[c->count++] = (struct rules_view){ at, count };
+}
+
+static const uint32_t *host_lists(const struct snap_host *host)
+{
+	return (const void *)((const char *)host +
+			      snap_host_lists(host->name_len));
+}
+
+/* "*.suffix" for one proper suffix of the host. */
+static void gather_below(struct candidates *c, const struct snapshot_head *h,
+			 struct span host, const struct suffixes *s,
+			 unsigned labels)
+{
+	const struct snap_host *found;
+
+	found = find_host(h, span_from(host, s->starts[labels]),
+			  s->hashes[labels]);
+	if (!found)
+		return;
+	add_list(c, host_lists(found) + found->self_count, found->below_count);
+	if (found->flags & (HOST_BELOW_INSPECT | HOST_BELOW_PASSTHROUGH))
+		c->lists_flags = found->flags / HOST_BELOW_INSPECT;
+}
+
+/* From the shortest suffix to the name itself, so that the most specific entry
+ * of the inspect and passthrough lists has the last word. */
+static void gather_names(struct candidates *c, const struct snapshot_head *h,
+			 struct span host, const struct suffixes *s)
+{
+	const struct snap_host *found;
+	unsigned word, labels;
+	uint64_t bits;
+
+	for (word = 0; word < 2; word++) {
+		for (bits = h->below[word]; bits; bits &= bits - 1) {
+			labels = word * 64 + (unsigned)__builtin_ctzll(bits);
+			if (labels >= s->count)
+				break;
+			if (labels)
+				gather_below(c, h, host, s, labels);
+		}
+	}
+	found = s->count ? find_host(h, host, s->hashes[s->count]) : NULL;
+	if (!found)
+		return;
+	add_list(c, host_lists(found), found->self_count);
+	if (found->flags & (HOST_INSPECT | HOST_PASSTHROUGH))
+		c->lists_flags =
+			found->flags & (HOST_INSPECT | HOST_PASSTHROUGH);
+}
+
+static bool key_is_after(const struct snap_key *a, const struct snap_key *b)
+{
+	return a->high > b->high || (a->high == b->high && a->low > b->low);
+}
+
+static bool key_in_prefix(const struct snap_key *key,
+			  const struct snap_key *prefix, uint32_t length)
+{
+	uint64_t high = key->high ^ prefix->high, low = key->low ^ prefix->low;
+
+	if (length <= 64)
+		return !length || !(high >> (64 - length));
+	return !high && !(low >> (128 - length));
+}
+
+/* Every prefix around the address is the last one that begins at or before it,
+ * or is around that one: prefixes nest or are apart. An IPv4 address is looked
+ * for among IPv4 prefixes only: ::/0 is all of IPv6. */
+static void gather_addresses(struct candidates *c,
+			     const struct snapshot_head *h,
+			     const struct addr *address)
+{
+	const struct snap_prefix *prefixes = snap_at(h, SECTION_PREFIXES);
+	const struct snap_key *keys = snap_at(h, SECTION_KEYS);
+	const uint32_t *lists = snap_at(h, SECTION_LISTS);
+	uint32_t low = 0, left = h->sections[SECTION_KEYS].count, half, at;
+	const struct snap_key key = snap_key_of(address->ip);
+	bool v4 = addr_is_v4(address);
+
+	while (left) {
+		half = left / 2;
+		if (key_is_after(&keys[low + half], &key)) {
+			left = half;
+			continue;
+		}
+		low += half + 1;
+		left -= half + 1;
+	}
+	for (at = low ? low - 1 : NO_PREFIX; at != NO_PREFIX;
+	     at = prefixes[at].parent) {
+		if (v4 && prefixes[at].length < 96)
+			break;
+		if (key_in_prefix(&key, &keys[at], prefixes[at].length))
+			add_list(c, lists + prefixes[at].at,
+				 prefixes[at].count);
+	}
+}
+
+static void gather(struct candidates *c, const struct snapshot *snapshot,
+		   const struct policy_query *q, const struct suffixes *s)
+{
+	c->count = c->lists_flags = 0;
+	if (snapshot)
+		gather_names(c, snapshot->head, q->host, s);
+	c->name_count = c->count;
+	if (snapshot && q->address)
+		gather_addresses(c, snapshot->head, q->address);
+}
+
+static bool ports_fit(const struct snapshot_head *h,
+		      const struct snap_rule *rule, uint16_t port)
+{
+	const struct snap_ports *ports =
+		(const struct snap_ports *)snap_at(h, SECTION_PORTS) +
+		rule->ports_at;
+	unsigned i;
+
+	if (!rule->port_count)
+		return true;
+	if (rule->port_count == 1)
+		return rule->port_first <= port && port <= rule->port_last;
+	for (i = 0; i < rule->port_count; i++)
+		if (ports[i].first <= port && port <= ports[i].last)
+			return true;
+	return false;
+}
+
+static bool method_fits(const struct snapshot_head *h,
+			const struct snap_rule *rule, struct span method)
+{
+	const struct snap_string *methods =
+		(const struct snap_string *)snap_at(h, SECTION_STRINGS) +
+		rule->methods_at;
+	unsigned i;
+
+	if (!rule->method_count)
+		return true;
+	if (!method.len)
+		return rule->action == VERDICT_DENY;
+	for (i = 0; i < rule->method_count; i++)
+		if (span_eq(snap_text(h, methods[i]), method))
+			return true;
+	return false;
+}
+
+static bool path_fits(const struct snapshot_head *h,
+		      const struct snap_rule *rule, struct span path)
+{
+	const struct snap_string *paths =
+		(const struct snap_string *)snap_at(h, SECTION_STRINGS) +
+		rule->paths_at;
+	unsigned i;
+
+	if (!rule->path_count)
+		return true;
+	if (!path.len)
+		return rule->action == VERDICT_DENY;
+	for (i = 0; i < rule->path_count; i++)
+		if (url_path_matches(snap_text(h, paths[i]), path))
+			return true;
+	return false;
+}
+
+static bool protocol_fits(const struct snap_rule *rule,
+			  enum policy_protocol protocol)
+{
+	return rule->protocol == PROTOCOL_ANY || rule->protocol == protocol ||
+	       (protocol == PROTOCOL_ANY && rule->action == VERDICT_DENY);
+}
+
+/* A name may be resolved when something at all may be done with it. */
+static enum fit rule_fits_name(const struct snap_rule *rule)
+{
+	bool whole = !rule->port_count && rule->protocol == PROTOCOL_ANY &&
+		     !(rule->flags & RULE_CONSTRAINED);
+
+	return rule->action == VERDICT_ALLOW || whole ? FIT_YES : FIT_NO;
+}
+
+static enum fit rule_fits(const struct snapshot_head *h,
+			  const struct snap_rule *rule,
+			  const struct question *x)
+{
+	if (x->q->stage == POLICY_NAME)
+		return rule_fits_name(rule);
+	if (!protocol_fits(rule, x->q->protocol) ||
+	    !ports_fit(h, rule, x->q->port))
+		return FIT_NO;
+	if (!(rule->flags & RULE_CONSTRAINED))
+		return FIT_YES;
+	if (x->q->stage == POLICY_REQUEST)
+		return method_fits(h, rule, x->q->method) &&
+				       path_fits(h, rule, x->q->path)
+			       ? FIT_YES
+			       : FIT_NO;
+	if (x->opaque)
+		return rule->action == VERDICT_DENY ? FIT_YES : FIT_NO;
+	return FIT_PERHAPS;
+}
+
+static void found_note(struct found *f, const struct snap_rule *rule,
+		       uint32_t index, enum fit fit)
+{
+	uint32_t *lowest = &f->yes;
+
+	if (fit == FIT_NO)
+		return;
+	if (fit == FIT_PERHAPS)
+		lowest = rule->action == VERDICT_ALLOW ? &f->may_allow
+						       : &f->may_deny;
+	*lowest = MIN(*lowest, index);
+}
+
+/* Goes through one list. Rules before deny_count (of an overlay) are found in
+ * `deny`, the others in `rest`; nothing behind a rule that fits matters. */
+static void weigh_list(const struct snapshot_head *h,
+		       const struct rules_view *list, const struct question *x,
+		       struct found *deny, struct found *rest)
+{
+	const struct snap_rule *rules = snap_at(h, SECTION_RULES), *rule;
+	struct found *f;
+	uint32_t i;
+
+	for (i = 0; i < list->count && list->at[i] < rest->yes; i++) {
+		rule = &rules[list->at[i]];
+		f = list->at[i] < h->deny_count ? deny : rest;
+		if (list->at[i] < f->yes)
+			found_note(f, rule, list->at[i], rule_fits(h, rule, x));
+	}
+}
+
+static void weigh(const struct snapshot *snapshot, const struct candidates *c,
+		  const struct question *x, struct found *deny,
+		  struct found *rest)
+{
+	unsigned i;
+
+	*deny = *rest = FOUND_NOTHING;
+	for (i = 0; i < c->count; i++)
+		weigh_list(snapshot->head, &c->lists[i], x, deny, rest);
+}
+
+/* Step 3: rules that deny the address, wherever they stand in the list. */
+static void weigh_address_denies(const struct snapshot_head *h,
+				 const struct candidates *c,
+				 const struct question *x, struct found *f)
+{
+	const struct snap_rule *rules = snap_at(h, SECTION_RULES), *rule;
+	const struct rules_view *list;
+	unsigned i;
+	uint32_t k;
+
+	*f = FOUND_NOTHING;
+	for (i = c->name_count; h->address_denies && i < c->count; i++) {
+		list = &c->lists[i];
+		for (k = 0; k < list->count && list->at[k] < f->yes; k++) {
+			rule = &rules[list->at[k]];
+			if (rule->action == VERDICT_DENY)
+				found_note(f, rule, list->at[k],
+					   rule_fits(h, rule, x));
+		}
+	}
+}
+
+static void conclude(struct verdict *v, const struct snapshot *snapshot,
+		     enum verdict_source source, uint32_t rule)
+{
+	const struct snap_rule *r = (const struct snap_rule *)snap_at(
+					    snapshot->head, SECTION_RULES) +
+				    rule;
+
+	v->kind = r->action;
+	v->source = source;
+	v->rule = source == VERDICT_OVERLAY_ALLOW
+			  ? rule - snapshot->head->deny_count
+			  : rule;
+	v->by_address = v->kind == VERDICT_ALLOW && r->flags & RULE_ADDRESS;
+}
+
+/* Steps 3 to 5. *ret: the rules that fit perhaps and come before the end. */
+static void decide_policy(const struct snapshot *policy,
+			  const struct candidates *c, const struct question *x,
+			  struct found *ret, struct verdict *v)
+{
+	struct found denied, nobody, list;
+
+	weigh_address_denies(policy->head, c, x, &denied);
+	if (denied.yes != NO_RULE) {
+		conclude(v, policy, VERDICT_ADDRESS_DENY, denied.yes);
+		return;
+	}
+	weigh(policy, c, x, &nobody, &list);
+	if (list.yes != NO_RULE) {
+		conclude(v, policy, VERDICT_RULE, list.yes);
+	} else {
+		v->kind = policy->head->default_action;
+		v->source = VERDICT_DEFAULT;
+	}
+	if (list.may_allow < list.yes)
+		ret->may_allow = list.may_allow;
+	if (list.may_deny < list.yes)
+		ret->may_deny = list.may_deny;
+	ret->may_deny = MIN(ret->may_deny, denied.may_deny);
+}
+
+/* All five steps. A "perhaps" turns a denial into "allowed, look inside", and
+ * makes an allowance look inside. */
+static void decide(const struct snapshot *overlay,
+		   const struct snapshot *policy, const struct candidates *co,
+		   const struct candidates *cp, const struct question *x,
+		   struct verdict *v)
+{
+	struct found deny, allow, list = FOUND_NOTHING;
+	bool perhaps;
+
+	weigh(overlay, co, x, &deny, &allow);
+	if (deny.yes != NO_RULE) {
+		conclude(v, overlay, VERDICT_OVERLAY_DENY, deny.yes);
+		return;
+	}
+	if (allow.yes != NO_RULE)
+		conclude(v, overlay, VERDICT_OVERLAY_ALLOW, allow.yes);
+	else
+		decide_policy(policy, cp, x, &list, v);
+
+	if (v->kind == VERDICT_DENY && allow.may_allow != NO_RULE)
+		conclude(v, overlay, VERDICT_OVERLAY_ALLOW, allow.may_allow);
+	else if (v->kind == VERDICT_DENY && list.may_allow != NO_RULE)
+		conclude(v, policy, VERDICT_RULE, list.may_allow);
+
+	perhaps = deny.may_deny != NO_RULE || allow.may_allow < allow.yes ||
+		  list.may_allow != NO_RULE || list.may_deny != NO_RULE;
+	v->inspect |= perhaps && v->kind == VERDICT_ALLOW;
+}
+
+void policy_match(const struct snapshot *overlay, const struct snapshot *policy,
+		  const struct policy_query *q, struct verdict *ret)
+{
+	struct candidates of_overlay, of_policy;
+	struct question x = { .q = q };
+	struct suffixes suffixes;
+
+	*ret = VERDICT_DENY_ALL;
+	if (!policy || policy->head->is_overlay || q->host.len > HOST_MAX ||
+	    (overlay && !overlay->head->is_overlay))
+		return;
+
+	ret->generation = policy->head->generation;
+	if (overlay)
+		ret->generation =
+			MAX(ret->generation, overlay->head->generation);
+	suffixes_init(&suffixes, q->host);
+	gather(&of_overlay, overlay, q, &suffixes);
+	gather(&of_policy, policy, q, &suffixes);
+	ret->inspect = of_policy.lists_flags == HOST_INSPECT;
+	ret->passthrough = of_policy.lists_flags & HOST_PASSTHROUGH;
+	x.opaque = ret->passthrough;
+	decide(overlay, policy, &of_overlay, &of_policy, &x, ret);
+}
