@@ -22,7 +22,7 @@
 enum {
 	PIPELINE_MAX = 64,
 	TCP_QUERY_MAX = 4096,
-	UNSENT_MAX = 128 * 1024,
+	UNSENT_MAX = STREAM_UNSENT_MAX / 2, /* WRITABLE comes below it */
 	LINGER_MS = 2000,
 };
 
@@ -100,7 +100,7 @@ static int connection_next(const struct connection *c, struct span *ret)
 static bool connection_is_full(const struct connection *c)
 {
 	return c->path.question_count >= PIPELINE_MAX ||
-	       stream_unsent(c->stream) > UNSENT_MAX;
+	       stream_unsent(c->stream) >= UNSENT_MAX;
 }
 
 /* Answers what was read. False: the connection cannot go on. */
@@ -133,7 +133,7 @@ static bool connection_await(struct connection *c)
 
 	if (c->has_ended && !c->path.question_count && !connection_is_full(c))
 		return false;
-	if (stream_unsent(c->stream) > UNSENT_MAX)
+	if (stream_unsent(c->stream) >= UNSENT_MAX)
 		events = STREAM_WRITABLE;
 	else if (!c->has_ended && !connection_is_full(c))
 		events = STREAM_READABLE;
