@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fence_watch.c - hears of every change of our table and undoes it
+ *
+ * How it works: the kernel tells the nftables multicast group about each
+ * change; what names our table sets a timer, and the timer compares what nft
+ * prints with what it printed after the installation. Different: install
+ * again and say so. So `nft flush ruleset` opens nothing for longer than a few
+ * milliseconds. A storm of changes is answered at most every CHECK_GAP_MS, and
+ * a lost notification (ENOBUFS) counts as a change.
+ *
+ * Routing has no such alarm worth its noise: it is put back every TICK_MS,
+ * which costs four requests that are answered "exists already". Every
+ * FULL_TICKS ticks the table is compared without any alarm.
+ */
+
+#include "src/role/fence_watch.h"
+
+#include <errno.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/io/loop.h"
+#include "src/role/config.h"
+#include "src/role/fence.h"
+
+enum {
+	TABLE_BYTES_MAX = 1024 * 1024,
+	DATAGRAM_BYTES = 16 * 1024,
+	CHECK_DELAY_MS = 5, /* the other changes of the same transaction */
+	CHECK_GAP_MS = 200,
+	TICK_MS = 2000,
+	FULL_TICKS = 15,
+	TABLE_NAME_ATTR = 1, /* in every message: NFTA_*_TABLE */
+};
+
+static const char table_name[] = "sallyport";
+
+struct fence_watch {
+	const struct config *config;
+	struct loop *loop;
+	struct watch watch;
+	struct timer check, tick;
+	struct buf installed; /* as nft printed it */
+	uint64_t checked_ms;
+	unsigned ticks;
+	int fd;
+	bool ipv6, is_ok;
+};
+
+static int events_open(void)
+{
+	const struct sockaddr_nl to_events = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = 1U << (NFNLGRP_NFTABLES - 1),
+	};
+	CLEANUP_FD int fd = -1;
+	int opened;
+
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+		    NETLINK_NETFILTER);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&to_events,
+			   sizeof(to_events)) != 0)
+		return err_origin(-errno);
+	opened = fd;
+	fd = -1;
+	return opened;
+}
+
+/* Does one notification name our table? When in doubt, yes. */
+static bool message_is_ours(const struct nlmsghdr *m)
+{
+	size_t at = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(struct nfgenmsg)));
+	const char *bytes = (const char *)m;
+	const struct nlattr *attr;
+
+	if (m->nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN))
+		return false; /* ends every transaction, ours or not */
+	for (; at + sizeof(*attr) <= m->nlmsg_len;
+	     at += NLA_ALIGN(attr->nla_len)) {
+		attr = (const struct nlattr *)(const void *)(bytes + at);
+		if (attr->nla_len < sizeof(*attr) ||
+		    at + attr->nla_len > m->nlmsg_len)
+			return true;
+		if ((attr->nla_type & NLA_TYPE_MASK) == TABLE_NAME_ATTR)
+			return attr->nla_len ==
+				       sizeof(*attr) + sizeof(table_name) &&
+			       !memcmp(attr + 1, table_name,
+				       sizeof(table_name));
+	}
+	return true;
+}
+
+static bool datagram_is_ours(char *bytes, ssize_t len)
+{
+	struct nlmsghdr *m = (struct nlmsghdr *)(void *)bytes;
+
+	for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len))
+		if (message_is_ours(m))
+			return true;
+	return false;
+}
+
+static void check_soon(struct fence_watch *f)
+{
+	uint64_t now = loop_now_ms(f->loop),
+		 next = f->checked_ms + CHECK_GAP_MS;
+
+	if (f->check.due_ms)
+		return;
+	timer_start(&f->check,
+		    f->checked_ms && next > now ? next - now : CHECK_DELAY_MS);
+}
+
+static void on_event(struct watch *w, unsigned ready)
+{
+	struct fence_watch *f = container_of(w, struct fence_watch, watch);
+	_Alignas(struct nlmsghdr) char bytes[DATAGRAM_BYTES];
+	ssize_t len;
+
+	len = recv(f->fd, bytes, sizeof(bytes), 0);
+	if (len < 0 && errno == EAGAIN) {
+		watch_spent(w, ready);
+		return;
+	}
+	if (len < 0 || datagram_is_ours(bytes, len))
+		check_soon(f);
+}
+
+static void restore(struct fence_watch *f)
+{
+	bool ipv6;
+	int r;
+
+	f->is_ok = false;
+	log_error(
+		"found the table inet sallyport changed: installing it again");
+	r = fence_install(f->config, &ipv6);
+	if (r)
+		return; /* said; the next tick tries again */
+	buf_clear(&f->installed);
+	f->is_ok = fence_read(&f->installed) == 0;
+}
+
+static void table_check(struct fence_watch *f)
+{
+	struct buf now = BUF_INIT(TABLE_BYTES_MAX);
+	int r = fence_read(&now);
+
+	if (r)
+		log_error("could not read the table inet sallyport: %s",
+			  err_text(r));
+	else if (!span_eq(buf_peek(&now), buf_peek(&f->installed)))
+		restore(f);
+	else
+		f->is_ok = true;
+	if (r)
+		f->is_ok = false;
+	buf_fini(&now);
+	f->checked_ms = loop_now_ms(f->loop);
+}
+
+static void on_check(struct timer *t)
+{
+	table_check(container_of(t, struct fence_watch, check));
+}
+
+static void on_tick(struct timer *t)
+{
+	struct fence_watch *f = container_of(t, struct fence_watch, tick);
+	int r = fence_route(f->config, f->ipv6);
+
+	if (r)
+		log_warn("could not put routing back: %s", err_text(r));
+	if (++f->ticks % FULL_TICKS == 0 || !f->is_ok)
+		table_check(f);
+	if (r)
+		f->is_ok = false;
+	timer_start(t, TICK_MS);
+}
+
+int fence_watch_new(struct loop *loop, const struct config *config, bool ipv6,
+		    struct fence_watch **ret)
+{
+	struct fence_watch *f = must_alloc(sizeof(*f));
+	int r;
+
+	f->config = config;
+	f->loop = loop;
+	f->ipv6 = ipv6;
+	buf_init(&f->installed, TABLE_BYTES_MAX);
+	timer_init(&f->check, loop, on_check);
+	timer_init(&f->tick, loop, on_tick);
+	f->fd = events_open();
+	r = f->fd < 0 ? f->fd : watch_init(&f->watch, loop, f->fd, on_event);
+	if (!r)
+		r = fence_read(&f->installed);
+	if (!r && !buf_len(&f->installed))
+		r = -ENOENT; /* gone already: the caller starts over */
+	if (r) {
+		fence_watch_free(f);
+		return err_trace(r);
+	}
+	f->is_ok = true;
+	watch_want(&f->watch, WATCH_READ);
+	timer_start(&f->tick, TICK_MS);
+	*ret = f;
+	return 0;
+}
+
+struct fence_watch *fence_watch_free(struct fence_watch *f)
+{
+	if (!f)
+		return NULL;
+	timer_stop(&f->check);
+	timer_stop(&f->tick);
+	watch_fini(&f->watch);
+	(void)fd_close(f->fd);
+	buf_fini(&f->installed);
+	free(f);
+	return NULL;
+}
+
+bool fence_watch_is_ok(const struct fence_watch *f)
+{
+	return f->is_ok;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listeners.c - socket, options, bind, listen
+ *
+ * How it works: TPROXY hands a packet to a socket bound to our dummy address,
+ * but the accepted connection keeps the destination that the sandbox dialled
+ * as its local address (getsockname). The options on the listener make its
+ * children remember the interface they came in by: IP_PKTINFO shows in
+ * getsockopt(IP_PKTOPTIONS), IPV6_2292PKTINFO in IPV6_2292PKTOPTIONS. The DNS
+ * socket gets destination and interface with each datagram
+ * (IP_RECVORIGDSTADDR, IP_PKTINFO), and answers from that address because its
+ * own port is 53 too.
+ *
+ * Options are a table per family: what is set, and for which kinds.
+ */
+
+#include "src/role/listeners.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/in6.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "src/base/addr.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/role/config.h"
+
+enum {
+	BACKLOG = 4096,
+	DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024,
+	STREAMS = 1 << LISTENER_TCP | 1 << LISTENER_DNS_TCP,
+	DATAGRAMS = 1 << LISTENER_DNS_UDP,
+	EVERY = STREAMS | DATAGRAMS,
+};
+
+struct option {
+	unsigned kinds;
+	int level, name, value;
+};
+
+static const struct option options_v4[] = {
+	{ STREAMS, SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ STREAMS, SOL_SOCKET, SO_REUSEPORT, 1 },
+	{ STREAMS, IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
+	{ EVERY, IPPROTO_IP, IP_TRANSPARENT, 1 },
+	{ EVERY, IPPROTO_IP, IP_PKTINFO, 1 },
+	{ DATAGRAMS, IPPROTO_IP, IP_RECVORIGDSTADDR, 1 },
+};
+
+static const struct option options_v6[] = {
+	{ STREAMS, SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ STREAMS, SOL_SOCKET, SO_REUSEPORT, 1 },
+	{ STREAMS, IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
+	{ EVERY, IPPROTO_IPV6, IPV6_V6ONLY, 1 },
+	{ EVERY, IPPROTO_IPV6, IPV6_TRANSPARENT, 1 },
+	{ EVERY, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },
+	{ STREAMS, IPPROTO_IPV6, IPV6_2292PKTINFO, 1 },
+	{ DATAGRAMS, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, 1 },
+};
+
+static const char *const kind_names[LISTENER_KIND_NUM] = {
+	[LISTENER_NONE] = "none",
+	[LISTENER_TCP] = "TCP",
+	[LISTENER_DNS_UDP] = "DNS over UDP",
+	[LISTENER_DNS_TCP] = "DNS over TCP",
+};
+static_assert(LISTENER_KIND_NUM == 4, "kind_names has one name per kind");
+
+static int options_set(int fd, enum listener_kind kind, int family)
+{
+	const struct option *options = options_v4;
+	size_t count = ARRAY_LEN(options_v4), i;
+
+	if (family == AF_INET6) {
+		options = options_v6;
+		count = ARRAY_LEN(options_v6);
+	}
+	for (i = 0; i < count; i++)
+		if (options[i].kinds & (1U << kind) &&
+		    setsockopt(fd, options[i].level, options[i].name,
+			       &options[i].value,
+			       sizeof(options[i].value)) != 0)
+			return err_origin(-errno);
+	return 0;
+}
+
+static int listener_bind(int fd, int family, uint16_t port)
+{
+	struct sockaddr_storage sa;
+	struct addr addr;
+	socklen_t len;
+
+	must(addr_parse(family == AF_INET ? SPAN(LISTENERS_ADDR_V4)
+					  : SPAN(LISTENERS_ADDR_V6),
+			&addr));
+	addr.port = port;
+	len = addr_to_sockaddr(&addr, &sa);
+	return bind(fd, (struct sockaddr *)&sa, len) ? err_origin(-errno) : 0;
+}
+
+static int listener_open(const struct msg_listener *what, uint16_t port,
+			 int *ret)
+{
+	int type = what->kind == LISTENER_DNS_UDP ? SOCK_DGRAM : SOCK_STREAM;
+	CLEANUP_FD int fd = -1;
+	int r;
+
+	fd = socket((int)what->family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_origin(-errno);
+	r = options_set(fd, what->kind, (int)what->family);
+	if (!r)
+		r = listener_bind(fd, (int)what->family, port);
+	if (!r && type == SOCK_STREAM && listen(fd, BACKLOG) != 0)
+		r = err_origin(-errno);
+	if (r)
+		return r;
+	*ret = fd;
+	fd = -1;
+	return 0;
+}
+
+/* The sentence says what an operator can do about it. */
+static int refuse(const struct msg_listener *what, uint16_t port, int r,
+		  struct diag *d)
+{
+	const char *hint = "";
+
+	if (r == -EADDRINUSE && port == LISTENERS_DNS_PORT)
+		hint = "; something on this node listens on port 53 of every "
+		       "address: bind it to the addresses it serves";
+	else if (r == -EADDRINUSE)
+		hint = "; another program has this port on every address: "
+		       "choose another \"proxyPort\"";
+	else if (r == -EPERM || r == -EACCES)
+		hint = "; the supervisor needs CAP_NET_ADMIN and "
+		       "CAP_NET_BIND_SERVICE";
+	return diag_set(d, 0, 0, "could not listen for %s on %s port %u: %s%s",
+			kind_names[what->kind],
+			what->family == AF_INET ? LISTENERS_ADDR_V4
+						: LISTENERS_ADDR_V6,
+			port, err_text(r), hint);
+}
+
+static int listeners_add(struct listeners *l, struct msg_listener what,
+			 uint16_t port, struct diag *d)
+{
+	struct listener_fd *item = &l->items[l->count];
+	int r = listener_open(&what, port, &item->fd);
+
+	if (r)
+		return refuse(&what, port, r, d);
+	item->what = what;
+	l->count++;
+	return 0;
+}
+
+static int family_open(struct listeners *l, const struct config *config,
+		       unsigned family, struct diag *d)
+{
+	unsigned loops = config_loops(config), i;
+	int r = 0;
+
+	for (i = 0; !r && i < loops; i++)
+		r = listeners_add(
+			l, (struct msg_listener){ LISTENER_TCP, family, i },
+			config->proxy_port, d);
+	if (!r)
+		r = listeners_add(
+			l, (struct msg_listener){ LISTENER_DNS_UDP, family, 0 },
+			LISTENERS_DNS_PORT, d);
+	if (!r)
+		r = listeners_add(
+			l, (struct msg_listener){ LISTENER_DNS_TCP, family, 0 },
+			LISTENERS_DNS_PORT, d);
+	return r;
+}
+
+int listeners_open(const struct config *config, bool ipv6,
+		   struct listeners *ret, struct diag *d)
+{
+	struct listeners l = { 0 };
+	int r;
+
+	l.items = must_alloc(2 * (config_loops(config) + 2) * sizeof(*l.items));
+	r = family_open(&l, config, AF_INET, d);
+	if (!r && ipv6)
+		r = family_open(&l, config, AF_INET6, d);
+	if (r) {
+		listeners_close(&l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+void listeners_close(struct listeners *l)
+{
+	unsigned i;
+
+	for (i = 0; i < l->count; i++)
+		(void)fd_close(l->items[i].fd);
+	free(l->items);
+	*l = (struct listeners){ 0 };
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* supervise.h - keeps the three roles running and connected to each other
+ *
+ * Gateway, vault and control are started, told about each other, restarted
+ * when they end, and ended when the daemon stops. All of it runs on one loop;
+ * nothing blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/attrib.h"
+#include "src/role/msg.h"
+
+struct listeners;
+struct loop;
+struct supervise;
+
+/* Everything is borrowed for the life of the supervision. */
+struct supervise_setup {
+	struct loop *loop;
+	const char *programs[ROLE_NUM]; /* paths of the roles to run */
+	int config_fd;			/* memfd: configuration text */
+	const struct listeners *listeners;
+	uint32_t grace_ms; /* how long exchanges may finish */
+	void *ctx;
+	/* does the kernel's table stand as installed? */
+	bool (*table_is_ok)(void *ctx);
+	/* every role said that it serves; once */
+	void (*serving)(void *ctx);
+	/* no role is left and none will be started: after supervise_drain()
+	 * (failed false), or because a role never came up (true); once. The
+	 * supervision may not be freed inside. */
+	void (*ended)(void *ctx, bool failed);
+};
+
+/* Starts the roles. The audit file goes to each gateway; audit_fd is
+ * duplicated. 0 or -errno (then nothing runs). */
+WUNRES int supervise_new(const struct supervise_setup *setup, int audit_fd,
+			 struct supervise **ret);
+/* Kills what still runs. NULL is fine; returns NULL. */
+struct supervise *supervise_free(struct supervise *s);
+
+/* Gateway and control finish what runs, then the vault ends too. What is left
+ * after the grace is killed. A second call kills at once. */
+void supervise_drain(struct supervise *s);
+/* Control reads its files again. */
+void supervise_reload(struct supervise *s);
+/* The audit file was opened again; audit_fd is duplicated. 0 or -errno. */
+WUNRES int supervise_set_audit(struct supervise *s, int audit_fd);
+
+/* 0 when it does not run. */
+int supervise_pid(const struct supervise *s, enum role role);
