@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policies.h - every policy of the node: from files and by API, compiled
+ *
+ * How it works: a policy has a number for as long as it keeps its name and
+ * origin; a new text under the same name is a new snapshot of the same number,
+ * so that a sandbox need not be sent again. Number 0 is the operator's overlay
+ * of all files together. Policies put by API are asked before those of files
+ * when a sandbox looks for its policy, in order of names; files in order of
+ * names and lists.
+ *
+ * Replacing is all or nothing: everything that changed is compiled first; only
+ * then is anything exchanged. Entries that changed carry .dirty until they
+ * were published.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/model.h"
+#include "policy/policy.h"
+#include "src/base/buf.h"
+#include "src/base/diag.h"
+#include "src/base/span.h"
+
+struct json_out;
+struct sandbox;
+
+enum { POLICY_ID_OVERLAY = 0, POLICY_API_MAX = 16384 };
+#define POLICY_ID_NONE UINT32_MAX
+
+struct policy_entry {
+	uint32_t id;
+	bool from_api;
+	bool dirty; /* the gateway has not got this snapshot */
+	uint64_t generation;
+	const struct policy_model *model; /* NULL: overlay. In a set */
+	struct policy_set *own_set;	  /* of an API policy */
+	struct snapshot snapshot;	  /* over .bytes */
+	struct buf bytes;
+};
+
+struct policies {
+	struct policy_set *files;      /* what the file entries point into */
+	struct policy_entry **entries; /* in order of selection */
+	unsigned count, api_count;     /* the first api_count are by API */
+	struct policy_entry *overlay;
+	uint32_t last_id;
+	uint64_t generation; /* moves with every exchange */
+	uint64_t loaded_ms;  /* wall clock of the last good load of files */
+	struct diag error;   /* of the last load, when it failed */
+	/* numbers that the gateway should forget */
+	uint32_t *dropped;
+	unsigned dropped_count;
+};
+
+void policies_init(struct policies *p);
+void policies_fini(struct policies *p);
+
+/* Exchanges all file policies for those of a directory. A directory that does
+ * not exist is one without files. 0; -errno with p->error set and everything
+ * as it was. */
+WUNRES int policies_load_dir(struct policies *p, const char *dir);
+
+/* One policy by API, in two steps: make checks and compiles (0; -EINVAL with
+ * d), put exchanges. source: what explanations call it. */
+WUNRES int policies_make(struct policies *p, struct span text, struct span name,
+			 struct policy_entry **ret, struct diag *d);
+void policies_put(struct policies *p, struct policy_entry *e); /* takes e */
+bool policies_remove(struct policies *p, struct span name);
+struct policy_entry *policy_entry_free(struct policy_entry *e);
+
+/* By API first. NULL: none. */
+struct policy_entry *policies_find(const struct policies *p, struct span name);
+struct policy_entry *policies_at(const struct policies *p, uint32_t id);
+/* The policy of a sandbox, or NULL. */
+struct policy_entry *policies_select(const struct policies *p,
+				     const struct sandbox *s);
+/* Forgets p->dropped (they were published). */
+void policies_clear_dropped(struct policies *p);
+
+/* {"name", "source", "file"?, "line"?, "generation", "rules"} */
+void policy_entry_emit(struct json_out *o, const char *member,
+		       const struct policy_entry *e);

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandboxes.c - sandboxes by id and by address */
+
+#include "src/control/sandboxes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/buf.h"
+#include "src/base/diag.h"
+#include "src/base/err.h"
+#include "src/base/log.h"
+#include "src/control/policies.h"
+#include "src/text/json.h"
+
+enum { SANDBOX_ARENA_MAX = 128 * 1024 };
+
+/* Who claims an address, on which interface (sandbox.iface). */
+struct address_claims {
+	struct sandbox **items;
+	unsigned count;
+};
+
+/* -- parsing -------------------------------------------------------------- */
+
+static bool is_alnum(char c)
+{
+	c = span_lower_char(c);
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool sandbox_id_is_valid(struct span id)
+{
+	size_t i;
+
+	if (!id.len || id.len > SANDBOX_ID_MAX || !is_alnum(id.ptr[0]))
+		return false;
+	for (i = 1; i < id.len; i++)
+		if (!is_alnum(id.ptr[i]) && !strchr("._-:", id.ptr[i]))
+			return false;
+	return memchr(id.ptr, '\0', id.len) == NULL;
+}
+
+static int id_read(const struct json *j, struct span name, struct sandbox *s,
+		   struct diag *d)
+{
+	struct span id = name;
+	int r;
+
+	r = json_get_text(j, "sandbox", "id", &id, d);
+	if (r < 0)
+		return r;
+	if (!sandbox_id_is_valid(id))
+		return diag_set(d, 0, 0,
+				"sandbox: \"id\": expected 1 to %d letters, "
+				"digits, '.', '_', '-' or ':'",
+				SANDBOX_ID_MAX);
+	if (name.ptr && !span_eq(name, id))
+		return diag_set(d, 0, 0,
+				"sandbox: \"id\" differs from the "
+				"path");
+	s->id = arena_dup(&s->arena, id);
+	return 0;
+}
+
+static int iface_read(const struct json *j, struct sandbox *s, struct diag *d)
+{
+	struct span iface = SPAN("");
+	size_t i;
+	int r;
+
+	r = json_get_text(j, "sandbox", "interface", &iface, d);
+	if (r < 0)
+		return r;
+	for (i = 0; i < iface.len; i++)
+		if (iface.ptr[i] <= 0x20 || iface.ptr[i] >= 0x7f ||
+		    strchr("/:*", iface.ptr[i]))
+			break;
+	if (i < iface.len || !span_copy(iface, s->iface, sizeof(s->iface)))
+		return diag_set(d, 0, 0,
+				"sandbox: \"interface\": expected the name of "
+				"a network interface");
+	return 0;
+}
+
+static int addrs_read(const struct json *j, struct sandbox *s, struct diag *d)
+{
+	const struct json *array = NULL;
+	enum addr_kind kind;
+	char text[64];
+	unsigned i;
+	int r;
+
+	r = json_get_array(j, "sandbox", "addresses", &array, d);
+	if (r < 0)
+		return r;
+	if (!json_count(array) || json_count(array) > MSG_ADDRS_MAX)
+		return diag_set(d, 0, 0,
+				"sandbox: \"addresses\": found %zu, expected 1 "
+				"to %d",
+				json_count(array), MSG_ADDRS_MAX);
+	json_for_each(item, array)
+	{
+		struct addr *a = &s->addrs[s->addr_count];
+
+		if (!addr_parse(json_text(item), a))
+			return diag_set(d, 0, 0,
+					"sandbox: address \"%s\": expected an "
+					"IPv4 or IPv6 address",
+					log_escape(json_text(item), text,
+						   sizeof(text)));
+		kind = addr_kind(a);
+		if (kind == ADDR_UNSPECIFIED || kind == ADDR_MULTICAST)
+			return diag_set(d, 0, 0,
+					"sandbox: address %s is %s, which no "
+					"sandbox can have",
+					addr_text(a, text, sizeof(text)),
+					addr_kind_name(kind));
+		for (i = 0; i < s->addr_count; i++)
+			if (addr_eq_ip(&s->addrs[i], a))
+				break;
+		s->addr_count += i == s->addr_count;
+	}
+	return 0;
+}
+
+static int label_order(const void *a, const void *b)
+{
+	const struct policy_label *x = a, *y = b;
+
+	return strcmp(x->key.ptr, y->key.ptr);
+}
+
+static int labels_read(const struct json *j, struct sandbox *s, struct diag *d)
+{
+	const struct json *labels = NULL, *value;
+	struct span key, text;
+	void *cursor = NULL;
+	int r;
+
+	r = json_get_object(j, "sandbox", "labels", &labels, d);
+	if (r)
+		return r < 0 ? r : 0;
+	if (json_count(labels) > SANDBOX_LABELS_MAX)
+		return diag_set(d, 0, 0,
+				"sandbox: \"labels\": found %zu, expected at "
+				"most %d",
+				json_count(labels), SANDBOX_LABELS_MAX);
+	s->labels = arena_alloc(&s->arena,
+				(json_count(labels) + 1) * sizeof(*s->labels));
+	must(s->labels);
+	while ((value = json_next(labels, &cursor, &key))) {
+		text = json_text(value);
+		if (!text.ptr || !key.len || key.len > SANDBOX_LABEL_MAX ||
+		    text.len > SANDBOX_LABEL_MAX)
+			return diag_set(d, 0, 0,
+					"sandbox: \"labels\": expected names "
+					"and strings of at most %d bytes",
+					SANDBOX_LABEL_MAX);
+		s->labels[s->label_count++] =
+			(struct policy_label){ arena_dup(&s->arena, key),
+					       arena_dup(&s->arena, text) };
+	}
+	qsort(s->labels, s->label_count, sizeof(*s->labels), label_order);
+	return 0;
+}
+
+static int sandbox_read(const struct json *j, struct span name,
+			struct sandbox *s, struct diag *d)
+{
+	static const char *const known[] = { "id", "interface", "addresses",
+					     "labels", NULL };
+	int r;
+
+	r = json_want(j, JSON_KIND_OBJECT, "sandbox", d);
+	if (!r)
+		r = json_refuse_unknown(j, "sandbox", known, d);
+	if (!r)
+		r = id_read(j, name, s, d);
+	if (!r)
+		r = iface_read(j, s, d);
+	if (!r)
+		r = addrs_read(j, s, d);
+	if (!r)
+		r = labels_read(j, s, d);
+	if (!r)
+		must(!arena_overflowed(&s->arena)); /* bounded above */
+	return r;
+}
+
+int sandbox_parse(struct span text, struct span name, struct sandbox **ret,
+		  struct diag *d)
+{
+	struct json *root CLEANUP_JSON = NULL;
+	struct sandbox *s;
+	int r;
+
+	r = json_parse(text, &root, d);
+	if (r)
+		return r;
+	s = must_alloc(sizeof(*s));
+	arena_init(&s->arena, SANDBOX_ARENA_MAX);
+	s->policy = POLICY_ID_NONE;
+	r = sandbox_read(root, name, s, d);
+	if (r)
+		sandbox_free(s);
+	else
+		*ret = s;
+	return r;
+}
+
+struct sandbox *sandbox_free(struct sandbox *s)
+{
+	if (!s)
+		return NULL;
+	arena_fini(&s->arena);
+	free(s);
+	return NULL;
+}
+
+/* -- writing -------------------------------------------------------------- */
+
+void sandbox_emit(struct json_out *o, const struct sandbox *s)
+{
+	char text[ADDR_TEXT_SIZE];
+	unsigned i;
+
+	json_put_text(o, "id", s->id);
+	if (s->iface[0])
+		json_put_str(o, "interface", s->iface);
+	json_open_array(o, "addresses");
+	for (i = 0; i < s->addr_count; i++)
+		json_put_str(o, NULL,
+			     addr_text(&s->addrs[i], text, sizeof(text)));
+	json_close(o);
+	json_open_object(o, "labels");
+	for (i = 0; i < s->label_count; i++)
+		json_put_text(o, s->labels[i].key.ptr, s->labels[i].value);
+	json_close(o);
+}
+
+void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret)
+{
+	unsigned i;
+
+	*ret = (struct msg_sandbox){ .policy = s->policy,
+				     .addr_count = s->addr_count };
+	must(span_copy(s->id, ret->id, sizeof(ret->id)));
+	memcpy(ret->iface, s->iface, sizeof(ret->iface));
+	for (i = 0; i < s->addr_count; i++)
+		memcpy(ret->addrs[i], s->addrs[i].ip, sizeof(ret->addrs[i]));
+}
+
+/* -- all of them ---------------------------------------------------------- */
+
+void sandboxes_init(struct sandboxes *all)
+{
+	map_init(&all->by_id);
+	map_init(&all->by_addr);
+}
+
+void sandboxes_fini(struct sandboxes *all)
+{
+	struct address_claims *claims;
+	struct sandbox *s;
+	struct span key;
+	size_t cursor = 0;
+
+	while ((s = map_next(&all->by_id, &cursor, &key)))
+		sandbox_free(s);
+	cursor = 0;
+	while ((claims = map_next(&all->by_addr, &cursor, &key))) {
+		free(claims->items);
+		free(claims);
+	}
+	map_fini(&all->by_id);
+	map_fini(&all->by_addr);
+}
+
+static struct span addr_key(const struct addr *a)
+{
+	return span_of(a->ip, sizeof(a->ip));
+}
+
+static void claim_add(struct sandboxes *all, struct sandbox *s,
+		      const struct addr *a)
+{
+	struct address_claims *c = map_find(&all->by_addr, addr_key(a));
+
+	if (!c) {
+		c = must_alloc(sizeof(*c));
+		(void)map_set(&all->by_addr, addr_key(a), c);
+	}
+	c->items = must_realloc(c->items, (c->count + 1) * sizeof(*c->items));
+	c->items[c->count++] = s;
+}
+
+static void claim_remove(struct sandboxes *all, const struct sandbox *s,
+			 const struct addr *a)
+{
+	struct address_claims *c = map_find(&all->by_addr, addr_key(a));
+	unsigned i;
+
+	for (i = 0; c && i < c->count; i++)
+		if (c->items[i] == s)
+			c->items[i--] = c->items[--c->count];
+	if (!c || c->count)
+		return;
+	(void)map_take(&all->by_addr, addr_key(a));
+	free(c->items);
+	free(c);
+}
+
+struct sandbox *sandboxes_find(const struct sandboxes *all, struct span id)
+{
+	return map_find(&all->by_id, id);
+}
+
+/* "" is every interface. */
+static bool ifaces_meet(const char *a, const char *b)
+{
+	return !a[0] || !b[0] || !strcmp(a, b);
+}
+
+const struct sandbox *sandboxes_conflict(const struct sandboxes *all,
+					 const struct sandbox *s,
+					 const struct addr **ret_addr)
+{
+	const struct address_claims *c;
+	unsigned i, j;
+
+	for (i = 0; i < s->addr_count; i++) {
+		c = map_find(&all->by_addr, addr_key(&s->addrs[i]));
+		for (j = 0; c && j < c->count; j++) {
+			if (span_eq(c->items[j]->id, s->id) ||
+			    !ifaces_meet(c->items[j]->iface, s->iface))
+				continue;
+			*ret_addr = &s->addrs[i];
+			return c->items[j];
+		}
+	}
+	return NULL;
+}
+
+void sandboxes_remove(struct sandboxes *all, struct span id)
+{
+	struct sandbox *s = map_take(&all->by_id, id);
+	unsigned i;
+
+	if (!s)
+		return;
+	for (i = 0; i < s->addr_count; i++)
+		claim_remove(all, s, &s->addrs[i]);
+	sandbox_free(s);
+}
+
+void sandboxes_put(struct sandboxes *all, struct sandbox *s)
+{
+	unsigned i;
+
+	sandboxes_remove(all, s->id);
+	(void)map_set(&all->by_id, s->id, s);
+	for (i = 0; i < s->addr_count; i++)
+		claim_add(all, s, &s->addrs[i]);
+}
+
+static int id_order(const void *a, const void *b)
+{
+	const struct sandbox *const *x = a, *const *y = b;
+
+	return strcmp((*x)->id.ptr, (*y)->id.ptr);
+}
+
+struct sandbox **sandboxes_sorted(const struct sandboxes *all,
+				  unsigned *ret_count)
+{
+	struct sandbox **items =
+		must_alloc((map_count(&all->by_id) + 1) * sizeof(*items));
+	struct span key;
+	size_t cursor = 0;
+	struct sandbox *s;
+
+	*ret_count = 0;
+	while ((s = map_next(&all->by_id, &cursor, &key)))
+		items[(*ret_count)++] = s;
+	qsort(items, *ret_count, sizeof(*items), id_order);
+	return items;
+}

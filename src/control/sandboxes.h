@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandboxes.h - the registry: which sandbox is behind which address
+ *
+ *   {"id": "build-7", "interface": "sp-build", "addresses": ["10.9.0.2"],
+ *    "labels": {"team": "infra"}}
+ *
+ * A sandbox is known by (interface, source address); no two sandboxes may
+ * claim the same pair. A sandbox without an interface claims its addresses on
+ * every interface.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/model.h"
+#include "src/base/addr.h"
+#include "src/base/arena.h"
+#include "src/base/map.h"
+#include "src/role/msg.h"
+
+struct buf;
+struct diag;
+struct json_out;
+
+enum {
+	SANDBOXES_MAX = 65536,
+	SANDBOX_ID_MAX = 128,
+	SANDBOX_LABELS_MAX = 64,
+	SANDBOX_LABEL_MAX = 256, /* bytes of a key or a value */
+};
+
+struct sandbox {
+	struct span id; /* NUL-terminated in the arena */
+	char iface[MSG_IFACE_SIZE];
+	struct addr addrs[MSG_ADDRS_MAX];
+	unsigned addr_count;
+	struct policy_label *labels; /* in order of keys */
+	unsigned label_count;
+	uint32_t policy; /* selected by policies_select(); POLICY_ID_NONE */
+	struct arena arena;
+};
+
+/* 1..SANDBOX_ID_MAX of letters, digits, '.', '_', '-', ':'; the first is a
+ * letter or a digit. */
+bool sandbox_id_is_valid(struct span id);
+
+/* name: of the path (the body may repeat it), or SPAN_NONE. 0; -EINVAL. */
+WUNRES int sandbox_parse(struct span text, struct span name,
+			 struct sandbox **ret, struct diag *d);
+struct sandbox *sandbox_free(struct sandbox *s);
+/* As it was given (stored so). */
+void sandbox_emit(struct json_out *o, const struct sandbox *s);
+/* Puts id, interface and addresses into a message to the gateway. */
+void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret);
+
+struct sandboxes {
+	struct map by_id;
+	struct map by_addr; /* 16 bytes -> struct address_claims */
+};
+
+void sandboxes_init(struct sandboxes *all);
+void sandboxes_fini(struct sandboxes *all);
+struct sandbox *sandboxes_find(const struct sandboxes *all, struct span id);
+/* The sandbox, other than one of the same id, that has one of s's pairs; NULL
+ * = none. *ret_addr: the address. */
+const struct sandbox *sandboxes_conflict(const struct sandboxes *all,
+					 const struct sandbox *s,
+					 const struct addr **ret_addr);
+/* Takes s; replaces the one of the same id. */
+void sandboxes_put(struct sandboxes *all, struct sandbox *s);
+void sandboxes_remove(struct sandboxes *all, struct span id);
+/* In order of ids; the caller frees the array. */
+struct sandbox **sandboxes_sorted(const struct sandboxes *all,
+				  unsigned *ret_count);
