@@ -85,7 +85,8 @@ static struct span without_port(struct span authority, struct span port)
 	while (bare.len && bare.ptr[bare.len - 1] >= '0' &&
 	       bare.ptr[bare.len - 1] <= '9')
 		bare.len--;
-	if (bare.len < 2 || bare.ptr[bare.len - 1] != ':')
+	if (bare.len < 2 || bare.len == authority.len ||
+	    bare.ptr[bare.len - 1] != ':')
 		return authority;
 	/* a colon inside brackets is part of an address */
 	if (bare.ptr[0] == '[' && bare.ptr[bare.len - 2] != ']')

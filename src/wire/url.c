@@ -178,6 +178,7 @@ enum url_path_result url_canon_path(struct arena *arena, struct span target,
 		return URL_PATH_NO_MEMORY;
 	if (!copy_path(&copy, path))
 		return URL_PATH_AMBIGUOUS;
+	copy.text[copy.len] = '\0';
 	*ret = span_of(copy.text, copy.len);
 	return URL_PATH_OK;
 }

@@ -24,7 +24,7 @@ enum url_path_result {
 };
 
 /* target: a path with or without query. *ret, in the arena, only with
- * URL_PATH_OK; never longer than the path. */
+ * URL_PATH_OK; never longer than the path, NUL-terminated. */
 enum url_path_result url_canon_path(struct arena *arena, struct span target,
 				    struct span *ret);
 
