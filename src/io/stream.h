@@ -25,16 +25,26 @@ struct ssl_st; /* SSL */
 
 enum stream_event {
 	STREAM_READABLE = 1, /* bytes, end of stream, or an error to read */
-	STREAM_WRITABLE = 2, /* the output queue has room again */
+	STREAM_WRITABLE = 2, /* the output queue has room (again) */
 	STREAM_CONNECTED = 4,
 };
+
+/* READABLE and WRITABLE are levels: they are told every round while they are
+ * wanted and true, so want WRITABLE only while there is something to write.
+ * Ends and errors are told as READABLE (errors as WRITABLE too) until
+ * stream_read() or stream_write() has returned them once. */
 
 /* One callback for all; events is a mask of what was wanted and is there. */
 typedef void stream_fn(struct stream *s, void *ctx, unsigned events);
 
-enum { STREAM_AGAIN = -11 /* -EAGAIN */ };
+enum {
+	STREAM_AGAIN = -11, /* -EAGAIN */
+	STREAM_UNSENT_MAX = 256 * 1024, /* from here stream_write() says AGAIN */
+	STREAM_WRITE_MAX = 16 * 1024 * 1024,  /* in one call */
+	STREAM_UNREAD_MAX = 1024 * 1024,
+};
 
-/* Takes fd (closed on failure too). */
+/* Takes fd (closed on failure too); connected and non-blocking. */
 WUNRES int stream_new(struct loop *loop, int fd, struct stream **ret);
 /* Begins a non-blocking connect; STREAM_CONNECTED is delivered once wanted,
  * then stream_error() tells how it went. */
@@ -55,13 +65,18 @@ void stream_want(struct stream *s, unsigned events); /* replaces the mask */
 unsigned stream_wanted(const struct stream *s);
 
 /* > 0 bytes, 0 end of stream, STREAM_AGAIN, or -errno (-EPROTO: TLS failed,
- * see stream_tls_error()). */
+ * see stream_tls_error()). A failed write does not hide what the peer sent
+ * before: its error is returned here once there is nothing left to read.
+ * Bulk is fastest with a dst of 64 KiB or more. Not from OpenSSL callbacks. */
 WUNRES ssize_t stream_read(struct stream *s, void *dst, size_t len);
 /* Puts bytes back in front of what stream_read() returns next. Plain bytes
- * only (before TLS is started); they are copied. */
+ * only (before TLS is started); they are copied. 0, -ENOBUFS over
+ * STREAM_UNREAD_MAX, -EINVAL under TLS. */
 WUNRES int stream_unread(struct stream *s, struct span bytes);
-/* Queues all of bytes or nothing: 0, STREAM_AGAIN when the queue is over its
- * limit, or -errno of an earlier send. */
+/* Takes all of bytes or nothing: 0, STREAM_AGAIN when the queue is over its
+ * limit (WRITABLE comes when it is half empty) or the TLS handshake is not
+ * done, -EPIPE after stream_shutdown_write(), -EMSGSIZE over STREAM_WRITE_MAX,
+ * or -errno of an earlier send. Before a connect is done bytes are queued. */
 WUNRES int stream_write(struct stream *s, struct span bytes);
 /* How many bytes are queued and not yet taken by the kernel. */
 size_t stream_unsent(const struct stream *s);
@@ -84,18 +99,25 @@ uint64_t stream_bytes_out(const struct stream *s);
 WUNRES int stream_start_tls(struct stream *s, struct ssl_st *ssl);
 struct ssl_st *stream_ssl(const struct stream *s); /* NULL = plain */
 bool stream_tls_ready(const struct stream *s);
-/* Text of the last TLS failure (certificate verify result or alert). */
+/* Text of the last TLS failure (certificate verify result or alert); "" when
+ * there was none. */
 const char *stream_tls_error(const struct stream *s);
-/* Under TLS with a fatal alert of this code (RFC 8446 6.2); plain: the alert
- * record is written unencrypted. Then closes. Returns NULL. */
+/* The peer's bytes ended without close_notify: what was read may be cut. */
+bool stream_tls_truncated(const struct stream *s);
+/* Closes with a fatal alert of this code (RFC 8446 6.2), unencrypted, when the
+ * stream is plain or TLS has sent nothing yet. Later OpenSSL lets only itself
+ * send alerts: then close_notify (or FIN amid a handshake) must do. Returns
+ * NULL. */
 struct stream *stream_close_alert(struct stream *s, uint8_t alert);
 
 /* Moves both directions with splice(2) until both sides ended or failed, then
- * calls done (bytes a->b, b->a, first error) and frees both streams. Plain
- * streams only; what was unread or queued goes first. idle_ms: both ways. */
+ * frees both streams and calls done (bytes a->b, b->a, first error). Plain
+ * streams only (else -EINVAL, and both stay the caller's); what was unread or
+ * queued goes first. After idle_ms (0 = never) without a byte either way:
+ * -ETIMEDOUT. On an error both sides see a reset. *ret is valid until done. */
 typedef void splice_fn(void *ctx, uint64_t a_to_b, uint64_t b_to_a, int error);
 struct splice;
 WUNRES int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,
 			 splice_fn *done, void *ctx, struct splice **ret);
-/* Ends it now (policy changed); done is called from the loop. */
+/* Ends it now (policy changed) with error; done is called from the loop. */
 void splice_cancel(struct splice *sp, int error);

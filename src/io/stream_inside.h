@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream_inside.h - what the files about streams share
+ *
+ * Nobody outside src/io/ includes this.
+ */
+#pragma once
+
+#include "src/base/buf.h"
+#include "src/io/inside.h"
+#include "src/io/stream.h"
+
+enum stream_phase {
+	PHASE_CONNECTING,  /* connect(2) runs; output is queued */
+	PHASE_HANDSHAKING, /* TLS owns both directions */
+	PHASE_OPEN,	   /* the owner's bytes flow, or an end was met */
+};
+
+enum side {
+	SIDE_OPEN,
+	SIDE_ENDING, /* output only: FIN goes out after the queue */
+	SIDE_ENDED,  /* nothing more in this direction */
+};
+
+/* What the owner has not been told yet. */
+enum news { NEWS_CONNECTED = 1, NEWS_END = 2, NEWS_ERROR = 4 };
+
+struct tls;
+
+struct stream {
+	struct watch watch;
+	struct flush flush;
+	struct list recent; /* in loop.recent after a short read */
+	stream_fn *fn;
+	void *ctx;
+	unsigned wanted; /* enum stream_event */
+	unsigned news;	 /* enum news */
+	enum stream_phase phase;
+	enum side in, out;
+	int fd;
+	int error;	/* first one, of any direction */
+	int read_error; /* why in ended; 0 = orderly */
+
+	/* input: bytes before those in the kernel: unread ones, or ciphertext
+	 * that SSL has not taken. output: bytes for the kernel. Both are
+	 * without memory when they are empty. */
+	struct buf input, output;
+	uint64_t bytes_in, bytes_out;
+	struct tls *tls; /* NULL = plain */
+
+	/* Somebody in this folder owns the stream: called instead of fn, and
+	 * the bits of the watch it waits for. */
+	void (*hook)(struct stream *s);
+	void *hook_ctx;
+	unsigned hook_bits;
+};
+
+/* stream.c: sets what the watch waits for, after any change of state. */
+void stream_rearm(struct stream *s);
+/* Notes the first error and tells the owner from the loop. */
+void stream_fail(struct stream *s, int error);
+bool stream_has_room(const struct stream *s);
+
+/* stream_read.c: one recv(2): as stream_read(). */
+ssize_t stream_receive(struct stream *s, void *dst, size_t len);
+/* The input is over; 0 or -errno. */
+void stream_end_input(struct stream *s, int error);
+
+/* stream_write.c: drops the queue; nothing can be sent any more. */
+void stream_end_output(struct stream *s);
+/* Output was queued: sent at the end of the round. */
+void stream_dirty(struct stream *s);
+
+/* stream_tls.c */
+void tls_handshake(struct stream *s);
+ssize_t tls_read(struct stream *s, void *dst, size_t len);
+int tls_write(struct stream *s, struct span bytes);
+void tls_shutdown(struct stream *s); /* queues close_notify */
+bool tls_has_input(const struct stream *s);
+bool tls_is_silent(const struct stream *s); /* has sent nothing yet */
+struct tls *tls_free(struct stream *s);
