@@ -230,7 +230,10 @@ static unsigned flight_addrs(const struct flight *f,
 static void answer_pin_down(struct name_answer *answer,
 			    struct addr addrs[NAME_ADDRS_MAX])
 {
-	memmove(addrs, answer->addrs, answer->count * sizeof(*addrs));
+	unsigned i;
+
+	for (i = 0; i < answer->count; i++)
+		addrs[i] = answer->addrs[i];
 	answer->addrs = addrs;
 }
 

@@ -110,7 +110,7 @@ const char *role_name(enum role role);
 	X(MSG_CONTROL_BINDINGS, struct msg_scope)                              \
 	/* control to gateway; fd 0: memfd, JSON {"pins":{name:[ip]},          \
 	 * "hosts":{name:[ip]}, "upstreams":["ip:port"], "own":["cidr"]} */    \
-	X(MSG_CONTROL_NODE, struct msg_none)                                   \
+	X(MSG_CONTROL_NODE, struct msg_scope) /* .scope "" */                  \
 	/* control to gateway: reply MSG_GATEWAY_SYNCED once every loop has    \
 	 * applied all that was sent before it */                              \
 	X(MSG_CONTROL_SYNC, struct msg_none)                                   \

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit.c - collect records of a turn, write them in one go */
+
+#include "gateway/audit/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "src/base/buf.h"
+#include "src/base/clock.h"
+#include "src/base/err.h"
+#include "src/base/log.h"
+#include "src/text/json.h"
+
+enum {
+	LOG_BUFFER_BYTES = 1024 * 1024, /* a turn's worth, by far */
+	FLUSH_BYTES = 64 * 1024,
+};
+
+struct audit_log {
+	struct buf lines;
+	int fd;
+	uint64_t lost; /* records that could not be written */
+};
+
+static const char *const kind_names[] = {
+	[AUDIT_HTTP] = "http",
+	[AUDIT_TUNNEL] = "tunnel",
+	[AUDIT_DNS] = "dns",
+	[AUDIT_CONNECT] = "connect",
+};
+_Static_assert(ARRAY_LEN(kind_names) == AUDIT_KIND_NUM, "a name per kind");
+
+static const char *const reason_names[] = {
+	[AUDIT_REASON_NONE] = "",
+#define AUDIT_REASON(id, text) [AUDIT_REASON_##id] = #id,
+#include "gateway/audit/reason.def"
+#undef AUDIT_REASON
+};
+
+static const char *const reason_texts[] = {
+	[AUDIT_REASON_NONE] = "",
+#define AUDIT_REASON(id, text) [AUDIT_REASON_##id] = text,
+#include "gateway/audit/reason.def"
+#undef AUDIT_REASON
+};
+_Static_assert(ARRAY_LEN(reason_texts) == AUDIT_REASON_NUM, "all reasons");
+
+const char *audit_reason_name(enum audit_reason reason)
+{
+	must(reason < AUDIT_REASON_NUM);
+	return reason_names[reason];
+}
+
+const char *audit_reason_text(enum audit_reason reason)
+{
+	must(reason < AUDIT_REASON_NUM);
+	return reason_texts[reason];
+}
+
+struct audit_log *audit_log_new(struct loop *loop)
+{
+	struct audit_log *log = must_alloc(sizeof(*log));
+
+	(void)loop;
+	buf_init(&log->lines, LOG_BUFFER_BYTES);
+	log->fd = -1;
+	return log;
+}
+
+struct audit_log *audit_log_free(struct audit_log *log)
+{
+	if (!log)
+		return NULL;
+	audit_log_flush(log);
+	buf_fini(&log->lines);
+	free(log);
+	return NULL;
+}
+
+void audit_log_set_fd(struct audit_log *log, int fd)
+{
+	audit_log_flush(log);
+	log->fd = fd;
+}
+
+void audit_log_flush(struct audit_log *log)
+{
+	struct span lines = buf_peek(&log->lines);
+	ssize_t n = 0;
+
+	if (!lines.len)
+		return;
+	if (log->fd >= 0)
+		n = write(log->fd, lines.ptr, lines.len);
+	if (log->fd < 0 || n != (ssize_t)lines.len) {
+		if (!log->lost++)
+			log_error("audit records were lost: %s",
+				  log->fd < 0 ? "no file"
+				  : n < 0     ? err_text(errno)
+					      : "short write");
+	} else {
+		log->lost = 0;
+	}
+	buf_clear(&log->lines);
+}
+
+/* A record under construction; the first failing put makes the rest no-ops. */
+struct line {
+	struct buf *out;
+	bool failed;
+};
+
+static void line_put(struct line *l, const char *text)
+{
+	if (!l->failed && buf_put_str(l->out, text))
+		l->failed = true;
+}
+
+static void line_text(struct line *l, const char *key, struct span value)
+{
+	if (!value.len || l->failed)
+		return;
+	line_put(l, ",\"");
+	line_put(l, key);
+	line_put(l, "\":");
+	if (json_escape(l->out, value))
+		l->failed = true;
+}
+
+static void line_str(struct line *l, const char *key, const char *value)
+{
+	if (value)
+		line_text(l, key, span_str(value));
+}
+
+static void line_lower(struct line *l, const char *key, const char *value)
+{
+	char lower[64];
+	size_t i;
+
+	for (i = 0; value[i] && i + 1 < sizeof(lower); i++)
+		lower[i] = span_lower_char(value[i]);
+	line_text(l, key, span_of(lower, i));
+}
+
+static void line_number(struct line *l, const char *key, uint64_t value)
+{
+	if (!l->failed && buf_putf(l->out, ",\"%s\":%" PRIu64, key, value))
+		l->failed = true;
+}
+
+static void line_known(struct line *l, const char *key, uint64_t value)
+{
+	if (value)
+		line_number(l, key, value);
+}
+
+static void line_true(struct line *l, const char *key, bool value)
+{
+	if (!value)
+		return;
+	line_put(l, ",\"");
+	line_put(l, key);
+	line_put(l, "\":true");
+}
+
+static void line_addr(struct line *l, const char *key, const struct addr *a)
+{
+	char text[ADDR_TEXT_SIZE];
+
+	if (a->port)
+		line_str(l, key, addr_text_port(a, text, sizeof(text)));
+}
+
+static void line_destination(struct line *l, const struct audit *a)
+{
+	line_str(l, "scheme", a->scheme);
+	line_text(l, "host", a->host);
+	line_known(l, "port", a->port);
+	line_addr(l, "address", &a->address);
+	line_str(l, "tls", a->tls_version);
+	line_true(l, "tlsResumed", a->resumed);
+	line_str(l, "originTls", a->origin_tls_version);
+	line_true(l, "originTlsResumed", a->origin_resumed);
+	line_true(l, "originReused", a->origin_reused);
+	line_true(l, "inspected", a->inspected);
+}
+
+static void line_decision(struct line *l, const struct audit *a)
+{
+	line_str(l, "verdict", a->allowed ? "allow" : "deny");
+	if (a->reason)
+		line_lower(l, "reason", audit_reason_name(a->reason));
+	line_str(l, "decidedBy", a->verdict_source);
+	line_text(l, "policy", a->policy);
+	line_text(l, "rule", a->rule);
+	line_text(l, "ruleFile", a->rule_file);
+	line_known(l, "ruleLine", a->rule_line);
+	line_known(l, "generation", a->generation);
+	line_text(l, "detail", a->detail);
+}
+
+static void line_exchange(struct line *l, const struct audit *a)
+{
+	line_text(l, "method", a->method);
+	line_text(l, "path", a->path);
+	line_text(l, "binding", a->binding);
+	if (a->binding.len)
+		line_number(l, "revision", a->revision);
+	line_true(l, "injected", a->injected);
+	line_known(l, "redactions", a->redactions);
+	line_known(l, "status", a->status);
+	if (a->kind != AUDIT_DNS) {
+		line_number(l, "bytesOut", a->request_bytes);
+		line_number(l, "bytesIn", a->response_bytes);
+	}
+	line_known(l, "decidedUs", a->decided_us);
+	line_known(l, "connectedUs", a->connected_us);
+	line_known(l, "firstByteUs", a->first_byte_us);
+	line_number(l, "totalUs", clock_us() - a->start_us);
+}
+
+void audit_emit(struct audit_log *log, const struct audit *a)
+{
+	struct line l = { .out = &log->lines };
+	size_t before = buf_len(&log->lines);
+	char when[CLOCK_TEXT_SIZE];
+
+	clock_text(clock_wall_ms(), when, sizeof(when));
+	line_put(&l, "{\"time\":\"");
+	line_put(&l, when);
+	line_put(&l, "\"");
+	line_str(&l, "kind", kind_names[a->kind]);
+	line_text(&l, "sandbox", a->sandbox);
+	line_addr(&l, "client", &a->client);
+	line_addr(&l, "original", &a->original);
+	line_destination(&l, a);
+	line_decision(&l, a);
+	line_exchange(&l, a);
+	line_put(&l, "}\n");
+
+	if (l.failed) { /* a record is whole or not there */
+		log->lines.end -= buf_len(&log->lines) - before;
+		log->lost++;
+		return;
+	}
+	if (buf_len(&log->lines) >= FLUSH_BYTES)
+		audit_log_flush(log);
+}

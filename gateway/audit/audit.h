@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit.h - the audit record: one JSON line per exchange, denied or allowed
+ *
+ * Each stage puts its facts into struct audit as they become known; the record
+ * is written once, at the end, by audit_emit(). Every string is escaped; query
+ * strings, header values and credential values never appear. The format is
+ * drawn in docs/formats.md.
+ *
+ * Records of one loop turn go out in one write(2) to an O_APPEND file, so
+ * lines of several workers never mix and rotation is a new descriptor.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/addr.h"
+#include "src/base/span.h"
+
+struct audit_log;
+struct arena;
+struct loop;
+struct verdict;
+struct verdict_origin;
+
+/* What kind of event a record is about. */
+enum audit_kind {
+	AUDIT_HTTP,    /* an HTTP exchange */
+	AUDIT_TUNNEL,  /* bytes passed unopened, or after an upgrade */
+	AUDIT_DNS,     /* a denied DNS question */
+	AUDIT_CONNECT, /* a connection that ended before any of these */
+	AUDIT_KIND_NUM,
+};
+
+/* Why something was refused or failed; "" in the record when it was not. */
+enum audit_reason {
+	AUDIT_REASON_NONE,
+#define AUDIT_REASON(id, text) AUDIT_REASON_##id,
+#include "gateway/audit/reason.def"
+#undef AUDIT_REASON
+	AUDIT_REASON_NUM,
+};
+
+/* Spans are borrowed until audit_emit(): from the exchange's arena or from
+ * something that lives as long. */
+struct audit {
+	enum audit_kind kind;
+	uint64_t start_us; /* clock_us() when it began */
+	/* listener, identify */
+	struct span sandbox;
+	struct addr client, original;
+	/* session */
+	const char *scheme; /* "https", "http", "tcp", "dns" */
+	struct span host;   /* name, or empty */
+	uint16_t port;
+	struct addr address; /* dialled; port 0 = none */
+	const char *tls_version, *origin_tls_version;
+	bool inspected, resumed, origin_resumed, origin_reused;
+	/* decide */
+	bool allowed;
+	enum audit_reason reason;
+	const char *verdict_source;
+	struct span policy, rule, rule_file;
+	uint32_t rule_line;
+	uint64_t generation;
+	struct span detail; /* a sentence for failures */
+	/* request */
+	struct span method, path; /* path without query */
+	/* bind, inject */
+	struct span binding;
+	uint64_t revision;
+	bool injected;
+	/* forward */
+	uint16_t status;
+	uint64_t request_bytes, response_bytes; /* bodies, or tunnel bytes */
+	uint64_t decided_us, connected_us,
+		first_byte_us; /* since start; 0 = - */
+	unsigned redactions;
+};
+
+/* fd is borrowed and may be replaced by audit_log_set_fd(); -1 drops. */
+struct audit_log *audit_log_new(struct loop *loop);
+struct audit_log *audit_log_free(struct audit_log *log);
+void audit_log_set_fd(struct audit_log *log, int fd);
+/* Writes out what was collected; called at the end of every loop turn. */
+void audit_log_flush(struct audit_log *log);
+
+/* Collects one record. */
+void audit_emit(struct audit_log *log, const struct audit *a);
+
+const char *audit_reason_name(enum audit_reason reason);
+/* A plain sentence for people and agents. */
+const char *audit_reason_text(enum audit_reason reason);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gateway.h - the gateway process: channels on the main loop, traffic on
+ * workers
+ *
+ * How it works: the main thread owns the channels to supervisor, control and
+ * vault. Each worker thread owns one event loop and everything that touches
+ * live traffic there: sessions, exchanges, pools, a resolver, and its own copy
+ * of what control said (struct facts). The main thread changes facts only by
+ * posting to each worker's loop, in order; MSG_CONTROL_SYNC is answered when a
+ * marker posted behind them came back from every worker. So a hot path takes
+ * no lock, and "in force" means in force in every loop.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/base/attrib.h"
+
+struct config;
+struct gateway;
+
+/* Runs until drained or until the supervisor is gone. Exit status. */
+int gateway_run(const struct config *config);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit.h - may this connection be made, and to which addresses?
+ *
+ * Asked once per client connection, when its name is known (or known to be
+ * absent). Fills the destination; from then on it is const.
+ */
+#pragma once
+
+#include "gateway/audit/audit.h"
+#include "gateway/pipeline/request.h"
+#include "policy/policy.h"
+
+struct lookup;
+
+struct admission;
+typedef void admit_fn(void *ctx, struct admission *a, enum step step);
+
+struct admission {
+	/* in; borrowed */
+	struct worker *worker;
+	struct sandbox *sandbox;
+	struct arena *arena;		 /* the grant lives there */
+	struct destination *destination; /* .scheme .host .port .original set */
+	/* out */
+	const struct grant *grant; /* NULL unless STEP_NEXT */
+	struct verdict verdict;
+	enum audit_reason reason; /* when not STEP_NEXT */
+	uint16_t status;	  /* HTTP status to answer then */
+	/* private */
+	admit_fn *fn;
+	void *ctx;
+	struct lookup *lookup;
+};
+
+/* STEP_NEXT or STEP_DENY now; or STEP_WAIT, and fn is called from the loop. */
+enum step admit_start(struct admission *a, admit_fn *fn, void *ctx);
+/* No callback any more; safe at any time. */
+void admit_cancel(struct admission *a);

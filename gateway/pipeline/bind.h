@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bind.h - does any binding concern a destination? */
+#pragma once
+
+#include <stdbool.h>
+
+struct destination;
+struct sandbox;
+struct worker;
+
+/* Whatever the method and path: must a TLS connection be opened for it? */
+bool bind_concerns(struct worker *w, const struct sandbox *s,
+		   const struct destination *d);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decide.h - ask policy about names, connections and requests
+ *
+ * The only place that turns a verdict into a grant.
+ */
+#pragma once
+
+#include "gateway/pipeline/request.h"
+#include "policy/policy.h"
+
+struct worker;
+
+/* May this sandbox resolve the name at all? *ret is always filled. */
+bool decide_name(struct worker *w, const struct sandbox *s, struct span host,
+		 struct verdict *ret);
+
+/* A connection: may it be made to d->host (address NULL: before resolving, by
+ * name) or to that address? Fills verdict; NULL when denied. The grant is
+ * allocated from arena. */
+const struct grant *decide_connect(struct worker *w, const struct sandbox *s,
+				   const struct destination *d,
+				   const struct addr *address,
+				   struct arena *arena, struct verdict *ret);
+
+/* The address guard: may this address be dialled for this sandbox? Public
+ * addresses may; others only if a pin put them there or a CIDR rule of policy
+ * allows exactly them; the node's own addresses only by pin. */
+bool decide_address(struct worker *w, const struct sandbox *s,
+		    const struct addr *address, enum address_source source);
+
+/* Puts a verdict and where it came from into the audit record; the strings are
+ * copied into arena. */
+void decide_audit(struct worker *w, const struct sandbox *s,
+		  const struct verdict *v, struct arena *arena,
+		  struct audit *audit);
+
+/* The stage: method and path too. */
+enum step stage_decide(struct request *req);

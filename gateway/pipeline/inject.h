@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inject.h - what the session must know to write the outgoing head */
+#pragma once
+
+#include <stdbool.h>
+
+#include "gateway/pipeline/request.h"
+
+/* Is a header of this name set by injection? Then every occurrence that the
+ * sandbox sent is dropped. */
+bool inject_replaces(const struct request *req, struct span name);

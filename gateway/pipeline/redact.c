@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redact.c - replace injected values in response header fields
+ *
+ * What is looked for is what was sent: for a basic binding that is the base64
+ * form, which is its lease.
+ */
+
+#include "gateway/pipeline/redact.h"
+
+#include "src/base/buf.h"
+#include "src/base/secret.h"
+
+static const char replacement[] = "[REDACTED]";
+
+/* The first occurrence of any injected value at or after value[0]; the longest
+ * where several begin at the same place. Length 0: none. */
+static struct span find_echo(const struct request *req, struct span value)
+{
+	struct span best = span_of(value.ptr + value.len, 0), secret;
+	const char *hit;
+	unsigned i;
+
+	for (i = 0; i < req->injection_count; i++) {
+		secret = secret_open(req->injections[i].secret);
+		if (!secret.len || secret.len > value.len)
+			continue;
+		hit = memmem(value.ptr, value.len, secret.ptr, secret.len);
+		if (!hit || hit > best.ptr ||
+		    (hit == best.ptr && secret.len <= best.len))
+			continue;
+		best = span_of(hit, secret.len);
+	}
+	return best;
+}
+
+int redact_value(struct request *req, struct span value, struct buf *out)
+{
+	struct span echo;
+	size_t before;
+	int r;
+
+	while (value.len) {
+		echo = find_echo(req, value);
+		before = echo.len ? (size_t)(echo.ptr - value.ptr) : value.len;
+		r = buf_put(out, span_of(value.ptr, before));
+		if (!r && echo.len)
+			r = buf_put_str(out, replacement);
+		if (r)
+			return r;
+		if (echo.len)
+			req->audit->redactions++;
+		value = span_from(value, before + echo.len);
+	}
+	return 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* facts.c - one worker's copy of what control said */
+
+#include "gateway/registry/facts.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "gateway/dns/names.h"
+#include "gateway/registry/bindings.h"
+#include "src/base/err.h"
+
+void facts_init(struct facts *f)
+{
+	*f = (struct facts){ .version = 1 };
+	map_init(&f->by_addr);
+	map_init(&f->by_id);
+	map_init(&f->policies);
+	map_init(&f->bindings);
+}
+
+void facts_fini(struct facts *f)
+{
+	size_t cursor = 0;
+	void *item;
+
+	while ((item = map_next(&f->by_id, &cursor, NULL)))
+		(void)sandbox_unref(item);
+	for (cursor = 0; (item = map_next(&f->policies, &cursor, NULL));)
+		(void)policy_unref(item);
+	for (cursor = 0; (item = map_next(&f->bindings, &cursor, NULL));)
+		(void)bindings_unref(item);
+	map_fini(&f->by_addr);
+	map_fini(&f->by_id);
+	map_fini(&f->policies);
+	map_fini(&f->bindings);
+	f->overlay = policy_unref(f->overlay);
+	f->names = names_unref(f->names);
+	f->own = own_unref(f->own);
+}
+
+static struct span addr_key(const uint8_t ip[16])
+{
+	return span_of(ip, 16);
+}
+
+struct sandbox *facts_find_sandbox(struct facts *f, const struct addr *source,
+				   const char *iface)
+{
+	struct sandbox *s = map_find(&f->by_addr, addr_key(source->ip));
+
+	if (s && s->iface[0] && strcmp(s->iface, iface) != 0)
+		return NULL; /* the right address from the wrong wire */
+	return s;
+}
+
+struct sandbox *sandbox_ref(struct sandbox *s)
+{
+	s->refs++;
+	return s;
+}
+
+struct sandbox *sandbox_unref(struct sandbox *s)
+{
+	if (!s || --s->refs)
+		return NULL;
+	free(s->id);
+	free(s);
+	return NULL;
+}
+
+static void facts_unlink(struct facts *f, struct sandbox *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->addr_count; i++)
+		if (map_find(&f->by_addr, addr_key(s->addrs[i])) == s)
+			(void)map_take(&f->by_addr, addr_key(s->addrs[i]));
+	(void)map_take(&f->by_id, span_str(s->id));
+}
+
+void facts_drop_sandbox(struct facts *f, struct span id)
+{
+	struct sandbox *s = map_find(&f->by_id, id);
+
+	if (!s)
+		return;
+	facts_unlink(f, s);
+	s->gone = true;
+	(void)sandbox_unref(s);
+	f->version++;
+}
+
+/* Same identity, so live sessions keep their object; only policy moved. */
+static bool sandbox_is_same(const struct sandbox *s,
+			    const struct msg_sandbox *msg)
+{
+	return strcmp(s->iface, msg->iface) == 0 &&
+	       s->addr_count == msg->addr_count &&
+	       memcmp(s->addrs, msg->addrs,
+		      sizeof(*s->addrs) * s->addr_count) == 0;
+}
+
+void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg)
+{
+	struct sandbox *s = map_find(&f->by_id, span_str(msg->id));
+	unsigned i;
+
+	f->version++;
+	if (s && sandbox_is_same(s, msg)) {
+		s->policy = msg->policy;
+		return;
+	}
+	facts_drop_sandbox(f, span_str(msg->id));
+
+	s = must_alloc(sizeof(*s));
+	s->refs = 1;
+	s->id = must_strdup(msg->id);
+	s->policy = msg->policy;
+	s->addr_count = MIN(msg->addr_count, (uint32_t)MSG_ADDRS_MAX);
+	(void)snprintf(s->iface, sizeof(s->iface), "%s", msg->iface);
+	memcpy(s->addrs, msg->addrs, sizeof(s->addrs));
+	(void)map_set(&f->by_id, span_str(s->id), s);
+	for (i = 0; i < s->addr_count; i++)
+		(void)map_set(&f->by_addr, addr_key(s->addrs[i]), s);
+}
+
+static struct span id_key(const uint32_t *id)
+{
+	return span_of(id, sizeof(*id));
+}
+
+void facts_put_policy(struct facts *f, struct policy *p)
+{
+	f->version++;
+	policy_ref(p);
+	if (!p->id) {
+		(void)policy_unref(f->overlay);
+		f->overlay = p;
+		return;
+	}
+	(void)policy_unref(map_set(&f->policies, id_key(&p->id), p));
+}
+
+void facts_drop_policy(struct facts *f, uint32_t id)
+{
+	f->version++;
+	if (!id)
+		f->overlay = policy_unref(f->overlay);
+	else
+		(void)policy_unref(map_take(&f->policies, id_key(&id)));
+}
+
+void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b)
+{
+	f->version++;
+	(void)bindings_unref(map_set(&f->bindings, scope, bindings_ref(b)));
+}
+
+void facts_put_own(struct facts *f, struct own_addresses *own)
+{
+	f->version++;
+	(void)own_unref(f->own);
+	atomic_fetch_add(&own->refs, 1);
+	f->own = own;
+}
+
+void facts_put_names(struct facts *f, struct names *names)
+{
+	f->version++;
+	(void)names_unref(f->names);
+	f->names = names_ref(names);
+}
+
+const struct snapshot *facts_policy(const struct facts *f,
+				    const struct sandbox *s)
+{
+	const struct policy *p = map_find(&f->policies, id_key(&s->policy));
+
+	return p ? &p->snapshot : NULL;
+}
+
+const struct snapshot *facts_overlay(const struct facts *f)
+{
+	return f->overlay ? &f->overlay->snapshot : NULL;
+}
+
+bool facts_is_own(const struct facts *f, const struct addr *a)
+{
+	unsigned i;
+
+	for (i = 0; f->own && i < f->own->count; i++)
+		if (cidr_has(&f->own->items[i], a))
+			return true;
+	return false;
+}
+
+struct own_addresses *own_unref(struct own_addresses *own)
+{
+	if (own && atomic_fetch_sub(&own->refs, 1) == 1)
+		free(own);
+	return NULL;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* facts.h - what one worker knows: sandboxes, policies, bindings, names
+ *
+ * A sandbox is found by the source address of a packet and, where it was
+ * registered with one, by the interface the packet came in on (case: identity
+ * is never read from a payload). Policies, bindings and names are immutable
+ * and shared between workers by reference count.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+#include "src/base/addr.h"
+#include "src/base/map.h"
+#include "src/base/span.h"
+#include "src/role/msg.h"
+
+struct bindings;
+struct names;
+
+/* A compiled policy in this process; shared, reference counted. */
+struct policy {
+	_Atomic unsigned refs;
+	uint32_t id;
+	uint64_t generation;
+	struct snapshot snapshot;
+	void *bytes;   /* what the snapshot borrows */
+	size_t mapped; /* > 0: munmap this much, else free */
+};
+
+/* Takes the memfd's content; small policies are copied, large ones stay
+ * mapped. 0, or -errno. */
+WUNRES int policy_new(const struct msg_policy *msg, int fd,
+		      struct policy **ret);
+struct policy *policy_ref(struct policy *p);
+struct policy *policy_unref(struct policy *p);
+
+struct sandbox {
+	char *id;
+	char iface[MSG_IFACE_SIZE]; /* "" = any sandbox interface */
+	uint32_t policy;
+	unsigned addr_count;
+	uint8_t addrs[MSG_ADDRS_MAX][16];
+	unsigned refs; /* worker-local: sessions hold one */
+	bool gone;     /* deregistered; its sessions end */
+	unsigned connections;
+};
+
+/* Addresses of this node itself; never dialled for a sandbox. */
+struct own_addresses {
+	_Atomic unsigned refs;
+	unsigned count;
+	struct cidr items[];
+};
+
+struct facts {
+	struct map by_addr;	/* 16 bytes of address -> struct sandbox */
+	struct map by_id;	/* id -> struct sandbox */
+	struct map policies;	/* 4 bytes of id -> struct policy */
+	struct map bindings;	/* scope -> struct bindings */
+	struct policy *overlay; /* policy 0, or NULL */
+	struct names *names;
+	struct own_addresses *own;
+	uint64_t version; /* moves with every change */
+};
+
+void facts_init(struct facts *f);
+void facts_fini(struct facts *f);
+
+/* Borrowed: a session that keeps it calls sandbox_ref(). NULL: unknown. */
+struct sandbox *facts_find_sandbox(struct facts *f, const struct addr *source,
+				   const char *iface);
+struct sandbox *sandbox_ref(struct sandbox *s);
+struct sandbox *sandbox_unref(struct sandbox *s);
+
+void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg);
+void facts_drop_sandbox(struct facts *f, struct span id);
+/* Take a reference of their own. */
+void facts_put_policy(struct facts *f, struct policy *p);
+void facts_drop_policy(struct facts *f, uint32_t id);
+void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b);
+void facts_put_own(struct facts *f, struct own_addresses *own);
+void facts_put_names(struct facts *f, struct names *names);
+
+/* NULL: none, which denies everything. */
+const struct snapshot *facts_policy(const struct facts *f,
+				    const struct sandbox *s);
+const struct snapshot *facts_overlay(const struct facts *f);
+bool facts_is_own(const struct facts *f, const struct addr *a);
+
+struct own_addresses *own_unref(struct own_addresses *own);

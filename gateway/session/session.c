@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c - accept, sniff, admit; then TLS, plain HTTP or a splice */
+
+#include "gateway/session/session.h"
+
+#include <openssl/ssl.h>
+
+#include "gateway/gateway.h"
+#include "gateway/pipeline/bind.h"
+#include "gateway/pipeline/decide.h"
+#include "gateway/pipeline/grant.h"
+#include "gateway/session/http1.h"
+#include "gateway/session/tunnel.h"
+#include "gateway/sign.h"
+#include "gateway/tls/client_ctx.h"
+#include "gateway/tls/leaf_source.h"
+#include "gateway/upstream/origin.h"
+#include "gateway/worker.h"
+#include "src/base/clock.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+#include "src/wire/hello.h"
+
+enum {
+	SNIFF_READ_BYTES = 4096,
+	SESSION_ARENA_BYTES = 64 * 1024,
+	LINGER_MS = 2000,
+	/* RFC 8446 section 6: access_denied, decode_error */
+	ALERT_ACCESS_DENIED = 49,
+	ALERT_DECODE_ERROR = 50,
+	TLS_HANDSHAKE_BYTE = 0x16,
+};
+
+static const char *const state_names[] = {
+	[SESSION_NONE] = "none",	   [SESSION_SNIFF] = "sniff",
+	[SESSION_ADMIT] = "admit",	   [SESSION_LEAF] = "leaf",
+	[SESSION_HANDSHAKE] = "handshake", [SESSION_HTTP] = "http",
+	[SESSION_DIAL] = "dial",	   [SESSION_SPLICE] = "splice",
+};
+_Static_assert(ARRAY_LEN(state_names) == SESSION_STATE_NUM, "all states");
+
+/* What each state may become; SESSION_NONE (the end) always. */
+static const unsigned state_moves[SESSION_STATE_NUM] = {
+	[SESSION_NONE] = 1u << SESSION_SNIFF,
+	[SESSION_SNIFF] = 1u << SESSION_ADMIT | 1u << SESSION_LEAF |
+			  1u << SESSION_HANDSHAKE | 1u << SESSION_HTTP |
+			  1u << SESSION_DIAL,
+	[SESSION_ADMIT] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE |
+			  1u << SESSION_DIAL,
+	[SESSION_LEAF] = 1u << SESSION_HANDSHAKE,
+	[SESSION_HANDSHAKE] = 1u << SESSION_HTTP,
+	[SESSION_DIAL] = 1u << SESSION_SPLICE,
+};
+
+void session_move(struct session *s, enum session_state to)
+{
+	must(state_moves[s->state] & 1u << to);
+	log_debug("session %s -> %s", state_names[s->state], state_names[to]);
+	s->state = to;
+}
+
+void session_deadline(struct session *s, uint32_t delay_ms)
+{
+	timer_start(&s->timer, delay_ms);
+}
+
+void session_free(struct session *s)
+{
+	struct worker *w = s->worker;
+
+	timer_stop(&s->timer);
+	admit_cancel(&s->admission);
+	s->leaf = leaf_wait_cancel(s->leaf);
+	http1_abandon(s);
+	s->origin = origin_free(s->origin);
+	if (s->client) {
+		worker_counted_by(w, bytes_in, stream_bytes_in(s->client));
+		worker_counted_by(w, bytes_out, stream_bytes_out(s->client));
+	}
+	s->client = stream_free(s->client);
+	s->sandbox->connections--;
+	s->sandbox = sandbox_unref(s->sandbox);
+	buf_fini(&s->in);
+	arena_fini(&s->arena);
+	list_remove(&s->link);
+	worker_counted_by(w, connections_open, (uint64_t)-1);
+	if (s->gone)
+		*s->gone = true;
+	free(s);
+}
+
+void session_finish(struct session *s)
+{
+	struct stream *client = take_ptr(s->client);
+
+	worker_counted_by(s->worker, bytes_in, stream_bytes_in(client));
+	worker_counted_by(s->worker, bytes_out, stream_bytes_out(client));
+	stream_set_owner(client, NULL, NULL);
+	(void)stream_close(client, LINGER_MS);
+	session_free(s);
+}
+
+/* -- the end before anything was exchanged ------------------------------- */
+
+static void session_audit(struct session *s, enum audit_reason reason)
+{
+	s->audit.allowed = false;
+	s->audit.reason = reason;
+	worker_counted(s->worker, denied);
+	audit_emit(s->worker->audit_log, &s->audit);
+}
+
+static void session_refuse(struct session *s, enum audit_reason reason)
+{
+	session_audit(s, reason);
+	s->client = stream_reset(s->client);
+	session_free(s);
+}
+
+static void session_alert(struct session *s, enum audit_reason reason,
+			  uint8_t alert)
+{
+	session_audit(s, reason);
+	s->client = stream_close_alert(s->client, alert);
+	session_free(s);
+}
+
+static void on_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, timer);
+
+	switch (s->state) {
+	case SESSION_HTTP:
+		http1_timeout(s);
+		return;
+	case SESSION_SNIFF:
+		if (!buf_len(&s->in)) { /* never said a word */
+			session_free(s);
+			return;
+		}
+		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
+		return;
+	case SESSION_HANDSHAKE:
+		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
+		return;
+	case SESSION_NONE:
+	case SESSION_ADMIT:
+	case SESSION_LEAF:
+	case SESSION_DIAL:
+	case SESSION_SPLICE:
+	case SESSION_STATE_NUM:
+		break;
+	}
+	session_refuse(s, AUDIT_REASON_INTERNAL);
+}
+
+/* -- opening TLS ---------------------------------------------------------- */
+
+static struct span leaf_name(const struct session *s, char *text, size_t size)
+{
+	if (s->destination.host.len)
+		return host_span(&s->destination.host);
+	return span_str(addr_text(&s->destination.original, text, size));
+}
+
+static void session_shaken(struct session *s)
+{
+	SSL *ssl = stream_ssl(s->client);
+
+	if (!stream_tls_ready(s->client)) {
+		s->audit.detail = arena_dup(
+			&s->arena, span_str(stream_tls_error(s->client)));
+		session_refuse(s, AUDIT_REASON_CLIENT_TLS);
+		return;
+	}
+	s->audit.tls_version = SSL_get_version(ssl);
+	s->audit.resumed = SSL_session_reused(ssl);
+	worker_counted(s->worker, handshakes);
+	if (s->audit.resumed)
+		worker_counted(s->worker, handshakes_resumed);
+	session_move(s, SESSION_HTTP);
+	http1_start(s);
+}
+
+static void session_shake(struct session *s, struct x509_st *leaf)
+{
+	char text[ADDR_TEXT_SIZE];
+	struct ssl_st *ssl;
+
+	if (!leaf) {
+		session_alert(s, AUDIT_REASON_INTERNAL, ALERT_ACCESS_DENIED);
+		return;
+	}
+	ssl = client_ssl_new(s->worker->client_ctx, leaf,
+			     gateway_leaf_key(s->worker->gateway),
+			     span_str(s->sandbox->id),
+			     leaf_name(s, text, sizeof(text)));
+	X509_free(leaf);
+	if (!ssl || stream_unread(s->client, buf_peek(&s->in)) ||
+	    stream_start_tls(s->client, ssl)) {
+		session_refuse(s, AUDIT_REASON_INTERNAL);
+		return;
+	}
+	buf_fini(&s->in);
+	session_move(s, SESSION_HANDSHAKE);
+	session_deadline(s, s->worker->config->handshake_ms);
+	stream_want(s->client, STREAM_CONNECTED);
+}
+
+static void on_leaf(void *ctx, struct x509_st *leaf)
+{
+	struct session *s = ctx;
+
+	s->leaf = NULL;
+	session_shake(s, leaf);
+}
+
+static void session_open_tls(struct session *s)
+{
+	char text[ADDR_TEXT_SIZE];
+	struct x509_st *leaf;
+
+	s->audit.inspected = true;
+	leaf = leaf_get(s->worker->leaves, span_str(s->sandbox->id),
+			leaf_name(s, text, sizeof(text)), on_leaf, s, &s->leaf);
+	if (leaf || !s->leaf) {
+		session_shake(s, leaf);
+		return;
+	}
+	session_move(s, SESSION_LEAF);
+	session_deadline(s, s->worker->config->handshake_ms);
+}
+
+/* -- admission ------------------------------------------------------------ */
+
+static void session_admitted(struct session *s, enum step step)
+{
+	struct worker *w = s->worker;
+	bool tls = s->destination.scheme == SCHEME_HTTPS;
+
+	timer_stop(&s->timer);
+	decide_audit(w, s->sandbox, &s->admission.verdict, &s->arena,
+		     &s->audit);
+	if (step != STEP_NEXT) {
+		if (tls)
+			session_alert(s, s->admission.reason,
+				      ALERT_ACCESS_DENIED);
+		else
+			session_refuse(s, s->admission.reason);
+		return;
+	}
+	s->grant = s->admission.grant;
+	s->facts_version = w->facts.version;
+	if (tls && !grant_passthrough(s->grant) &&
+	    (grant_inspect(s->grant) ||
+	     bind_concerns(w, s->sandbox, &s->destination))) {
+		session_open_tls(s);
+		return;
+	}
+	session_move(s, SESSION_DIAL);
+	tunnel_dial(s);
+}
+
+static void on_admitted(void *ctx, struct admission *a, enum step step)
+{
+	(void)a;
+	session_admitted(ctx, step);
+}
+
+static void session_admit(struct session *s, enum scheme scheme)
+{
+	enum step step;
+
+	s->destination.scheme = scheme;
+	s->audit.scheme = scheme_name(scheme);
+	s->audit.host = host_span(&s->destination.host);
+	s->audit.port = s->destination.port;
+	stream_want(s->client, 0);
+	step = admit_start(&s->admission, on_admitted, s);
+	if (step != STEP_WAIT) {
+		session_admitted(s, step);
+		return;
+	}
+	session_move(s, SESSION_ADMIT);
+}
+
+/* -- the first bytes ------------------------------------------------------ */
+
+/* True: decided (s may be gone). False: more bytes are needed. */
+static bool session_hello(struct session *s)
+{
+	CLEANUP(buf_fini) struct buf joined = BUF_INIT(HELLO_MAX + 4096);
+	struct hello hello;
+	int r;
+
+	r = hello_parse(buf_peek(&s->in), &joined, &hello);
+	if (!r)
+		return false;
+	if (r < 0) {
+		worker_counted(s->worker, malformed);
+		s->audit.scheme = "https";
+		session_alert(s, AUDIT_REASON_MALFORMED, ALERT_DECODE_ERROR);
+		return true;
+	}
+	if (hello.has_sni && !hello.sni_is_address)
+		s->destination.host = hello.sni;
+	session_admit(s, SCHEME_HTTPS);
+	return true;
+}
+
+static bool looks_like_http(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '\r' ||
+	       c == '\n';
+}
+
+static bool session_recognise(struct session *s)
+{
+	char first = buf_peek(&s->in).ptr[0];
+
+	if (first == TLS_HANDSHAKE_BYTE)
+		return session_hello(s);
+	if (!looks_like_http(first)) {
+		session_admit(s, SCHEME_TCP);
+		return true;
+	}
+	s->audit.scheme = "http";
+	session_move(s, SESSION_HTTP);
+	http1_start(s);
+	return true;
+}
+
+static void session_sniff(struct session *s)
+{
+	ssize_t n;
+	char *room;
+
+	for (;;) {
+		if (buf_reserve(&s->in, SNIFF_READ_BYTES, &room)) {
+			session_alert(s, AUDIT_REASON_MALFORMED,
+				      ALERT_DECODE_ERROR);
+			return;
+		}
+		n = stream_read(s->client, room, SNIFF_READ_BYTES);
+		if (n == STREAM_AGAIN)
+			return;
+		if (n <= 0) {
+			if (buf_len(&s->in))
+				session_audit(s, AUDIT_REASON_CLIENT_ABORTED);
+			session_free(s);
+			return;
+		}
+		buf_commit(&s->in, (size_t)n);
+		if (session_recognise(s))
+			return; /* s may be gone */
+	}
+}
+
+static void on_client(struct stream *stream, void *ctx, unsigned events)
+{
+	struct session *s = ctx;
+
+	(void)stream;
+	switch (s->state) {
+	case SESSION_SNIFF:
+		session_sniff(s);
+		return;
+	case SESSION_HANDSHAKE:
+		session_shaken(s);
+		return;
+	case SESSION_HTTP:
+		http1_on_client(s, events);
+		return;
+	case SESSION_NONE:
+	case SESSION_ADMIT:
+	case SESSION_LEAF:
+	case SESSION_DIAL:
+	case SESSION_SPLICE:
+	case SESSION_STATE_NUM:
+		break;
+	}
+	must(false); /* nothing was wanted in these states */
+}
+
+void session_new(struct worker *w, int fd, const struct addr *client,
+		 const struct addr *original, const char *iface)
+{
+	struct sandbox *sandbox = facts_find_sandbox(&w->facts, client, iface);
+	struct audit unknown = {
+		.kind = AUDIT_CONNECT,
+		.start_us = clock_us(),
+		.client = *client,
+		.original = *original,
+		.reason = AUDIT_REASON_UNKNOWN_SANDBOX,
+	};
+	struct stream *stream;
+	struct session *s;
+
+	if (stream_new(w->loop, fd, &stream))
+		return;
+	worker_counted(w, connections);
+	if (sandbox && sandbox->connections >= w->config->connections) {
+		unknown.sandbox = span_str(sandbox->id);
+		unknown.reason = AUDIT_REASON_LIMIT;
+		sandbox = NULL;
+	}
+	if (!sandbox) {
+		worker_counted(w, connections_unknown);
+		audit_emit(w->audit_log, &unknown);
+		(void)stream_reset(stream);
+		return;
+	}
+
+	s = must_alloc(sizeof(*s));
+	s->worker = w;
+	s->client = stream;
+	s->sandbox = sandbox_ref(sandbox);
+	s->sandbox->connections++;
+	s->client_addr = *client;
+	s->original = *original;
+	s->destination.original = *original;
+	s->destination.port = original->port;
+	s->audit = unknown;
+	s->audit.reason = AUDIT_REASON_NONE;
+	s->audit.sandbox = span_str(sandbox->id);
+	s->admission = (struct admission){
+		.worker = w,
+		.sandbox = sandbox,
+		.arena = &s->arena,
+		.destination = &s->destination,
+	};
+	arena_init(&s->arena, SESSION_ARENA_BYTES);
+	buf_init(&s->in, HELLO_MAX + 2 * w->config->head_bytes);
+	timer_init(&s->timer, w->loop, on_timer);
+	list_init(&s->link);
+	list_push(&w->sessions, &s->link);
+	worker_counted(w, connections_open);
+	session_move(s, SESSION_SNIFF);
+	session_deadline(s, w->config->head_ms);
+	stream_set_owner(stream, on_client, s);
+	stream_want(stream, STREAM_READABLE);
+}
+
+void session_recheck(struct session *s)
+{
+	struct destination *d = &s->destination;
+	struct verdict v;
+	bool allowed;
+
+	if (!s->grant || s->facts_version == s->worker->facts.version)
+		return;
+	s->facts_version = s->worker->facts.version;
+	allowed = decide_connect(s->worker, s->sandbox, d, &d->addrs[0],
+				 &s->arena, &v) != NULL;
+	if (allowed && !arena_overflowed(&s->arena))
+		return;
+	if (s->state == SESSION_SPLICE)
+		tunnel_cut(s);
+	else if (s->state == SESSION_HTTP)
+		http1_cut(s);
+	else
+		session_refuse(s, AUDIT_REASON_CUT);
+}
+
+void session_drain(struct session *s)
+{
+	if (s->state == SESSION_HTTP)
+		http1_drain(s);
+	else if (s->state != SESSION_SPLICE)
+		session_free(s);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.h - one connection of a sandbox, from its first byte to its last
+ *
+ * How it works: the session sniffs what the client speaks, learns the name,
+ * has the connection admitted, and then either splices it through unopened, or
+ * opens TLS with a leaf for exactly that name and serves HTTP on it. Only
+ * session_move() writes the state.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "gateway/audit/audit.h"
+#include "gateway/pipeline/admit.h"
+#include "gateway/upstream/destination.h"
+#include "src/base/arena.h"
+#include "src/base/buf.h"
+#include "src/base/list.h"
+#include "src/io/loop.h"
+#include "src/wire/h1.h"
+
+struct exchange;
+struct leaf_wait;
+struct origin;
+struct sandbox;
+struct splice;
+struct stream;
+struct worker;
+
+enum session_state {
+	SESSION_NONE,
+	/* Addresses and sandbox are known; the first bytes are awaited. */
+	SESSION_SNIFF,
+	/* The name is known (or known to be absent); a lookup is under way. */
+	SESSION_ADMIT,
+	/* Admitted, to be opened; the vault signs a leaf. */
+	SESSION_LEAF,
+	/* TLS with the client is being shaken. */
+	SESSION_HANDSHAKE,
+	/* HTTP/1.1: exchanges follow one another. */
+	SESSION_HTTP,
+	/* Admitted, not to be opened; the origin is being dialled. */
+	SESSION_DIAL,
+	/* Bytes pass through; the streams belong to the splice. */
+	SESSION_SPLICE,
+	SESSION_STATE_NUM,
+};
+
+struct session {
+	struct worker *worker;
+	struct list link; /* in worker->sessions */
+	enum session_state state;
+	struct timer timer; /* the one deadline of the state */
+	/* accept */
+	struct stream *client;
+	struct sandbox *sandbox; /* referenced */
+	struct addr client_addr, original;
+	struct buf in; /* received, not consumed yet */
+	/* admission */
+	struct arena arena; /* lives as long as the session: the grant */
+	struct destination destination;
+	struct admission admission;
+	const struct grant *grant; /* set: admitted */
+	uint64_t facts_version;	   /* that the admission was made under */
+	struct audit audit; /* facts of the connection; exchanges copy it */
+	/* whichever the state needs */
+	struct leaf_wait *leaf;
+	struct origin *origin; /* DIAL */
+	struct splice *splice;
+	struct h1_scan scan; /* HTTP, between exchanges */
+	struct exchange *exchange;
+	bool *gone; /* set to true when the session ends (http1.c) */
+	bool again; /* the next head is due */
+};
+
+/* Takes fd. iface: name of the interface it came in by. */
+void session_new(struct worker *w, int fd, const struct addr *client,
+		 const struct addr *original, const char *iface);
+/* Ends it at once, whatever the state. */
+void session_free(struct session *s);
+/* Ends it with a last flush of what was written to the client. */
+void session_finish(struct session *s);
+/* Facts changed: a tunnel that would not be allowed now is cut. */
+void session_recheck(struct session *s);
+/* No more exchanges after the present one. */
+void session_drain(struct session *s);
+
+/* For http1.c and tunnel.c. */
+void session_move(struct session *s, enum session_state to);
+void session_deadline(struct session *s, uint32_t delay_ms);

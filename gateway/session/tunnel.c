@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tunnel.c - dial a destination and move bytes both ways in the kernel
+ *
+ * The record is written when the tunnel ends, with what passed each way.
+ */
+
+#include "gateway/session/tunnel.h"
+
+#include <errno.h>
+
+#include "gateway/session/session.h"
+#include "gateway/upstream/origin.h"
+#include "gateway/worker.h"
+#include "src/base/clock.h"
+#include "src/base/err.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+
+static void on_spliced(void *ctx, uint64_t out, uint64_t in, int error)
+{
+	struct session *s = ctx;
+
+	s->splice = NULL;
+	s->audit.request_bytes = out;
+	s->audit.response_bytes = in;
+	if (error == -ECANCELED)
+		s->audit.reason = AUDIT_REASON_CUT;
+	worker_counted_by(s->worker, bytes_in, out);
+	worker_counted_by(s->worker, bytes_out, in);
+	audit_emit(s->worker->audit_log, &s->audit);
+	session_free(s);
+}
+
+static void tunnel_begin(struct session *s)
+{
+	struct stream *client = s->client, *origin;
+
+	s->audit.kind = AUDIT_TUNNEL;
+	s->audit.address = s->origin->address;
+	s->audit.connected_us = clock_us() - s->audit.start_us;
+	origin = origin_take_stream(take_ptr(s->origin));
+	stream_set_owner(client, NULL, NULL);
+	if (stream_unread(client, buf_peek(&s->in)) ||
+	    stream_splice(client, origin, s->worker->config->tunnel_idle_ms,
+			  on_spliced, s, &s->splice)) {
+		(void)stream_free(origin);
+		s->audit.reason = AUDIT_REASON_INTERNAL;
+		s->audit.allowed = false;
+		audit_emit(s->worker->audit_log, &s->audit);
+		session_free(s);
+		return;
+	}
+	s->client = NULL; /* the splice's now */
+	buf_fini(&s->in);
+	worker_counted(s->worker, spliced);
+	worker_counted(s->worker, allowed);
+	session_move(s, SESSION_SPLICE);
+}
+
+static void on_origin(struct origin *o, void *ctx, enum origin_event event)
+{
+	struct session *s = ctx;
+
+	if (event == ORIGIN_OPENED) {
+		tunnel_begin(s);
+		return;
+	}
+	s->audit.reason = o->reason;
+	s->audit.detail = arena_dup(&s->arena, span_str(o->detail));
+	audit_emit(s->worker->audit_log, &s->audit);
+	s->client = stream_reset(s->client);
+	session_free(s);
+}
+
+void tunnel_dial(struct session *s)
+{
+	struct destination through = s->destination;
+
+	through.scheme = SCHEME_TCP; /* TLS, if any, is the client's own */
+	s->origin = origin_open(s->worker, s->sandbox, &through, s->grant,
+				on_origin, s);
+	must(!s->origin->open); /* TCP connections are never kept */
+}
+
+void tunnel_cut(struct session *s)
+{
+	splice_cancel(s->splice, -ECANCELED);
+}

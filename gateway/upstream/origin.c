@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* origin.c - open a connection to an origin: addresses in turn, then TLS */
+
+#include "gateway/upstream/origin.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "gateway/pipeline/decide.h"
+#include "gateway/upstream/pool.h"
+#include "gateway/worker.h"
+#include "src/base/clock.h"
+#include "src/base/err.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+
+enum {
+	/* An address that does not answer gives way to the next after this. */
+	ATTEMPT_MS = 2000,
+	ORIGIN_IN_BYTES = 1024 * 1024,
+	GRANT_ARENA_BYTES = 8 * 1024,
+};
+
+static void origin_attempt(struct origin *o);
+
+static void origin_finish(struct origin *o, enum origin_event event)
+{
+	origin_fn *fn = o->fn;
+
+	timer_stop(&o->timer);
+	o->fn = NULL;
+	if (o->stream) {
+		stream_set_owner(o->stream, NULL, NULL);
+		stream_want(o->stream, 0);
+	}
+	if (fn)
+		fn(o, o->ctx, event);
+	/* o may be gone */
+}
+
+static void origin_fail(struct origin *o, enum audit_reason reason,
+			const char *detail)
+{
+	o->reason = reason;
+	(void)snprintf(o->detail, sizeof(o->detail), "%s", detail);
+	o->stream = stream_free(o->stream);
+	origin_finish(o, ORIGIN_FAILED);
+}
+
+static bool origin_has_next(const struct origin *o)
+{
+	return o->attempt + 1 < o->destination.addr_count;
+}
+
+static void origin_next(struct origin *o, const char *why)
+{
+	o->stream = stream_free(o->stream);
+	if (!origin_has_next(o)) {
+		origin_fail(o, AUDIT_REASON_CONNECT_FAILED, why);
+		return;
+	}
+	o->attempt++;
+	origin_attempt(o);
+}
+
+static void on_timer(struct timer *t)
+{
+	struct origin *o = container_of(t, struct origin, timer);
+
+	if (o->open) { /* idle for long enough */
+		(void)origin_free(o);
+		return;
+	}
+	if (stream_ssl(o->stream))
+		origin_fail(o, AUDIT_REASON_ORIGIN_TLS,
+			    "the TLS handshake took too long");
+	else
+		origin_next(o, "the connection timed out");
+}
+
+static void origin_is_open(struct origin *o)
+{
+	o->open = true;
+	worker_counted(o->worker, origins_new);
+	origin_finish(o, ORIGIN_OPENED);
+}
+
+static void on_tls(struct stream *s, void *ctx, unsigned events)
+{
+	struct origin *o = ctx;
+
+	(void)events;
+	if (stream_tls_ready(s))
+		origin_is_open(o);
+	else
+		origin_fail(o, AUDIT_REASON_ORIGIN_TLS, stream_tls_error(s));
+}
+
+static void origin_secure(struct origin *o)
+{
+	struct ssl_st *ssl = group_new_ssl(o);
+
+	if (!ssl || stream_start_tls(o->stream, ssl)) {
+		origin_fail(o, AUDIT_REASON_INTERNAL, "TLS could not start");
+		return;
+	}
+	timer_start(&o->timer, o->worker->config->handshake_ms);
+	stream_set_owner(o->stream, on_tls, o);
+	stream_want(o->stream, STREAM_CONNECTED);
+}
+
+static void on_connected(struct stream *s, void *ctx, unsigned events)
+{
+	struct origin *o = ctx;
+	int error = stream_error(s);
+
+	(void)events;
+	if (error)
+		origin_next(o, err_text(error));
+	else if (o->destination.scheme == SCHEME_HTTPS)
+		origin_secure(o);
+	else
+		origin_is_open(o);
+}
+
+/* False: it failed at once. */
+static bool origin_connect(struct origin *o)
+{
+	uint32_t wait_ms = o->worker->config->connect_ms;
+
+	o->address = o->destination.addrs[o->attempt];
+	if (stream_connect(o->worker->loop, &o->address, &o->stream)) {
+		o->stream = NULL;
+		return false;
+	}
+	if (origin_has_next(o))
+		wait_ms = MIN(wait_ms, (uint32_t)ATTEMPT_MS);
+	timer_start(&o->timer, wait_ms);
+	stream_set_owner(o->stream, on_connected, o);
+	stream_want(o->stream, STREAM_CONNECTED);
+	return true;
+}
+
+static void origin_attempt(struct origin *o)
+{
+	if (!origin_connect(o))
+		origin_next(o, "the connection could not be begun");
+}
+
+static void on_begin(struct timer *t)
+{
+	struct origin *o = container_of(t, struct origin, timer);
+
+	o->timer.fn = on_timer;
+	origin_attempt(o);
+	/* o may be gone */
+}
+
+/* Was the address of a kept connection allowed under other facts? Then it is
+ * asked about again before it is used. */
+static bool origin_may_go_on(struct origin *o, const struct sandbox *s,
+			     const struct destination *d)
+{
+	struct worker *w = o->worker;
+	struct arena arena;
+	struct verdict v;
+	bool may;
+
+	if (o->facts_version == w->facts.version)
+		return true;
+	o->facts_version = w->facts.version;
+	arena_init(&arena, GRANT_ARENA_BYTES);
+	may = decide_connect(w, s, d, &o->address, &arena, &v) &&
+	      decide_address(w, s, &o->address, o->destination.source);
+	arena_fini(&arena);
+	return may;
+}
+
+struct origin *origin_open(struct worker *w, const struct sandbox *s,
+			   const struct destination *d,
+			   const struct grant *grant, origin_fn *fn, void *ctx)
+{
+	struct origin *o = pool_take_idle(w->pool, s, d);
+
+	must(grant != NULL);
+	while (o && !origin_may_go_on(o, s, d)) {
+		(void)origin_free(o);
+		o = pool_take_idle(w->pool, s, d);
+	}
+	if (o) {
+		worker_counted(w, origins_reused);
+		o->reused = true;
+		return o;
+	}
+	o = must_alloc(sizeof(*o));
+	o->facts_version = w->facts.version;
+	o->worker = w;
+	o->destination = *d;
+	o->fn = fn;
+	o->ctx = ctx;
+	buf_init(&o->in, ORIGIN_IN_BYTES);
+	list_init(&o->link);
+	list_init(&o->lru);
+	o->group = pool_at(w->pool, s, d);
+	timer_init(&o->timer, w->loop, on_timer);
+	if (!origin_connect(o)) { /* fail from the loop, not from here */
+		o->timer.fn = on_begin;
+		timer_start(&o->timer, 1);
+	}
+	return o;
+}
+
+struct origin *origin_free(struct origin *o)
+{
+	if (!o)
+		return NULL;
+	timer_stop(&o->timer);
+	pool_forget(o);
+	o->stream = stream_free(o->stream);
+	buf_fini(&o->in);
+	free(o);
+	return NULL;
+}
+
+struct stream *origin_take_stream(struct origin *o)
+{
+	struct stream *s = take_ptr(o->stream);
+
+	stream_set_owner(s, NULL, NULL);
+	(void)origin_free(o);
+	return s;
+}
+
+/* An idle connection that says anything is closing, or is confused. */
+static void on_idle_event(struct stream *s, void *ctx, unsigned events)
+{
+	(void)s;
+	(void)events;
+	(void)origin_free(ctx);
+}
+
+struct origin *origin_keep(struct origin *o)
+{
+	if (buf_len(&o->in) || stream_unsent(o->stream)) {
+		(void)origin_free(o);
+		return NULL;
+	}
+	buf_fini(&o->in);
+	stream_set_owner(o->stream, on_idle_event, o);
+	stream_want(o->stream, STREAM_READABLE);
+	o->timer.fn = on_timer;
+	timer_start(&o->timer, o->worker->config->idle_ms);
+	pool_put_idle(o);
+	return NULL;
+}

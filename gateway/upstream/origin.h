@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* origin.h - connections to origins, kept and reused per sandbox and
+ * destination
+ *
+ * How it works: a group is one (sandbox, scheme, host, address policy, port);
+ * nothing is ever shared between groups: not a connection, not a TLS session.
+ * origin_open() gives an idle connection of the group or begins a new one,
+ * trying the destination's checked addresses in order. TLS is verified against
+ * the configured roots and the destination's name (or IP) before ORIGIN_OPENED.
+ *
+ * One owner at a time. When the owner is done it either gives the origin back
+ * with origin_keep() or ends it with origin_free().
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gateway/audit/audit.h"
+#include "gateway/upstream/destination.h"
+#include "src/base/buf.h"
+#include "src/base/list.h"
+#include "src/io/loop.h"
+
+struct grant;
+struct origin;
+struct origin_group;
+struct origin_pool;
+struct stream;
+struct ssl_ctx_st;
+struct ssl_session_st;
+struct sandbox;
+struct worker;
+
+enum origin_event {
+	ORIGIN_OPENED,
+	ORIGIN_FAILED, /* ->reason and ->detail; the owner frees it */
+};
+
+typedef void origin_fn(struct origin *o, void *ctx, enum origin_event event);
+
+struct origin {
+	struct worker *worker;
+	struct origin_group *group;
+	struct stream *stream;
+	struct buf in;		/* received, not yet consumed by the owner */
+	struct addr address;	/* connected to */
+	bool open;		/* TCP and TLS are up */
+	bool reused;		/* it served an exchange before */
+	uint64_t facts_version; /* its address was allowed under */
+	enum audit_reason reason;
+	char detail[128];
+	/* private */
+	struct list link; /* in the group's idle list */
+	struct list lru;  /* in the pool's idle list */
+	struct timer timer;
+	struct destination destination;
+	unsigned attempt;
+	origin_fn *fn;
+	void *ctx;
+};
+
+struct origin_pool *origin_pool_new(struct worker *w);
+struct origin_pool *origin_pool_free(struct origin_pool *pool);
+/* Ends every idle connection. */
+void origin_pool_drop_idle(struct origin_pool *pool);
+
+/* Never NULL. If ->open at once, fn is not called; else fn is, once, from the
+ * loop. The grant is proof that policy allowed it; it is not kept. */
+struct origin *origin_open(struct worker *w, const struct sandbox *s,
+			   const struct destination *d,
+			   const struct grant *grant, origin_fn *fn, void *ctx);
+/* Ends it, at any time. NULL is fine; returns NULL. */
+struct origin *origin_free(struct origin *o);
+/* Takes it back for the next exchange; nothing may be unread. Returns NULL. */
+struct origin *origin_keep(struct origin *o);
+/* Takes the stream out and ends the rest. */
+struct stream *origin_take_stream(struct origin *o);
+
+/* The context of all connections to origins: TLS 1.2 at least, verification
+ * against the trust store, new sessions to their group. Dies never; 0 or
+ * -EIO. */
+struct x509_store_st;
+WUNRES int origin_ctx_new(struct x509_store_st *trust, struct ssl_ctx_st **ret);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.c - what is kept between connections to an origin
+ *
+ * A group lives while it has connections, idle or busy, or a TLS session worth
+ * keeping; the number of groups without connections is bounded, the least
+ * recently used goes first.
+ */
+
+#include "gateway/upstream/pool.h"
+
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "gateway/registry/facts.h"
+#include "gateway/worker.h"
+#include "src/base/err.h"
+#include "src/base/map.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+
+enum {
+	GROUPS_RESTING_MAX = 2048,
+	KEY_BYTES = MSG_NAME_SIZE + HOST_MAX + 64,
+};
+
+struct origin_group {
+	struct origin_pool *pool;
+	struct list idle;    /* struct origin.link, newest first */
+	struct list resting; /* in pool->resting while it has no connection */
+	unsigned origins;    /* busy and idle */
+	SSL_SESSION *session;
+	size_t key_len;
+	char key[];
+};
+
+struct origin_pool {
+	struct worker *worker;
+	struct map groups;
+	struct list resting; /* newest first */
+	unsigned resting_count;
+	struct list lru; /* idle origins of all groups, newest first */
+	unsigned idle_count;
+};
+
+static int ssl_group_index = -1;
+
+/* sandbox, scheme, name or address, port: all that must agree. Whether the
+ * name was proved is part of it: a connection by address serves no name. */
+static struct span group_key(const struct sandbox *s,
+			     const struct destination *d, char dst[KEY_BYTES])
+{
+	size_t id_len = MIN(strlen(s->id), (size_t)MSG_NAME_SIZE), at = 0;
+	uint8_t tail[4] = { (uint8_t)d->scheme, (uint8_t)(d->port >> 8),
+			    (uint8_t)d->port, d->by_name };
+
+	memcpy(dst, s->id, id_len);
+	at = id_len;
+	dst[at++] = '\0';
+	memcpy(dst + at, tail, sizeof(tail));
+	at += sizeof(tail);
+	memcpy(dst + at, d->host.text, d->host.len);
+	at += d->host.len;
+	if (!d->by_name) {
+		memcpy(dst + at, d->original.ip, sizeof(d->original.ip));
+		at += sizeof(d->original.ip);
+	}
+	return span_of(dst, at);
+}
+
+struct origin_pool *origin_pool_new(struct worker *w)
+{
+	struct origin_pool *pool = must_alloc(sizeof(*pool));
+
+	pool->worker = w;
+	map_init(&pool->groups);
+	list_init(&pool->resting);
+	list_init(&pool->lru);
+	return pool;
+}
+
+static void group_free(struct origin_group *g)
+{
+	struct origin_pool *pool = g->pool;
+
+	if (!list_is_empty(&g->resting)) {
+		list_remove(&g->resting);
+		pool->resting_count--;
+	}
+	(void)map_take(&pool->groups, span_of(g->key, g->key_len));
+	SSL_SESSION_free(g->session);
+	free(g);
+}
+
+static void group_rest(struct origin_group *g)
+{
+	struct origin_pool *pool = g->pool;
+
+	if (!g->session) {
+		group_free(g);
+		return;
+	}
+	list_push_front(&pool->resting, &g->resting);
+	if (++pool->resting_count > GROUPS_RESTING_MAX)
+		group_free(list_last(&pool->resting, struct origin_group,
+				     resting));
+}
+
+struct origin_group *pool_at(struct origin_pool *pool, const struct sandbox *s,
+			     const struct destination *d)
+{
+	char bytes[KEY_BYTES];
+	struct span key = group_key(s, d, bytes);
+	struct origin_group *g = map_find(&pool->groups, key);
+
+	if (!g) {
+		g = must_alloc(sizeof(*g) + key.len);
+		g->pool = pool;
+		g->key_len = key.len;
+		memcpy(g->key, key.ptr, key.len);
+		list_init(&g->idle);
+		list_init(&g->resting);
+		(void)map_set(&pool->groups, key, g);
+	} else if (!list_is_empty(&g->resting)) {
+		list_remove(&g->resting);
+		pool->resting_count--;
+	}
+	g->origins++;
+	return g;
+}
+
+static void idle_unlink(struct origin *o)
+{
+	if (list_is_empty(&o->link))
+		return;
+	list_remove(&o->link);
+	list_remove(&o->lru);
+	o->group->pool->idle_count--;
+}
+
+struct origin *pool_take_idle(struct origin_pool *pool, const struct sandbox *s,
+			      const struct destination *d)
+{
+	char bytes[KEY_BYTES];
+	struct origin_group *g =
+		map_find(&pool->groups, group_key(s, d, bytes));
+	struct origin *o = g ? list_first(&g->idle, struct origin, link) : NULL;
+
+	if (!o)
+		return NULL;
+	idle_unlink(o);
+	timer_stop(&o->timer);
+	stream_want(o->stream, 0);
+	stream_set_owner(o->stream, NULL, NULL);
+	return o;
+}
+
+void pool_put_idle(struct origin *o)
+{
+	struct origin_pool *pool = o->group->pool;
+
+	list_push_front(&o->group->idle, &o->link);
+	list_push_front(&pool->lru, &o->lru);
+	if (++pool->idle_count > pool->worker->config->upstream_idle)
+		(void)origin_free(list_last(&pool->lru, struct origin, lru));
+}
+
+void pool_forget(struct origin *o)
+{
+	struct origin_group *g = o->group;
+
+	idle_unlink(o);
+	o->group = NULL;
+	if (g && !--g->origins)
+		group_rest(g);
+}
+
+void origin_pool_drop_idle(struct origin_pool *pool)
+{
+	struct origin *o;
+
+	while ((o = list_first(&pool->lru, struct origin, lru)))
+		(void)origin_free(o);
+}
+
+struct origin_pool *origin_pool_free(struct origin_pool *pool)
+{
+	struct origin_group *g;
+
+	if (!pool)
+		return NULL;
+	origin_pool_drop_idle(pool);
+	while ((g = list_first(&pool->resting, struct origin_group, resting)))
+		group_free(g);
+	map_fini(&pool->groups);
+	free(pool);
+	return NULL;
+}
+
+/* TLS 1.3 sends sessions whenever it likes, also after origin_free(): the
+ * group is found through the SSL, which the origin clears first. */
+static int on_new_session(SSL *ssl, SSL_SESSION *session)
+{
+	struct origin *o = SSL_get_ex_data(ssl, ssl_group_index);
+
+	if (!o || !o->group)
+		return 0;
+	SSL_SESSION_free(o->group->session);
+	o->group->session = session;
+	return 1; /* the reference is ours now */
+}
+
+int origin_ctx_new(struct x509_store_st *trust, struct ssl_ctx_st **ret)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+
+	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION))
+		return err_origin(-EIO);
+	ssl_group_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+	SSL_CTX_set1_cert_store(ctx, trust);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT |
+						    SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(ctx, on_new_session);
+	SSL_CTX_set_options(ctx,
+			    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+	*ret = ctx;
+	return 0;
+}
+
+/* Whom the certificate must name. */
+static bool ssl_expect(SSL *ssl, const struct destination *d)
+{
+	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+	bool v4;
+
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (d->host.len)
+		return SSL_set_tlsext_host_name(ssl, d->host.text) &&
+		       SSL_set1_host(ssl, d->host.text);
+	v4 = addr_is_v4(&d->original);
+	return X509_VERIFY_PARAM_set1_ip(param, d->original.ip + (v4 ? 12 : 0),
+					 v4 ? 4 : 16);
+}
+
+struct ssl_st *group_new_ssl(struct origin *o)
+{
+	static const unsigned char alpn[] = "\x08http/1.1";
+	SSL *ssl = SSL_new(o->worker->origin_ctx);
+
+	if (!ssl)
+		return NULL;
+	SSL_set_connect_state(ssl);
+	if (!ssl_expect(ssl, &o->destination) ||
+	    SSL_set_alpn_protos(ssl, alpn, sizeof(alpn) - 1) ||
+	    !SSL_set_ex_data(ssl, ssl_group_index, o)) {
+		SSL_free(ssl);
+		return NULL;
+	}
+	if (o->group->session)
+		(void)SSL_set_session(ssl, o->group->session);
+	return ssl;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - set up, run and end one worker thread */
+
+#include "gateway/worker.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "gateway/dns/resolver.h"
+#include "gateway/dns/server.h"
+#include "gateway/inside.h"
+#include "gateway/listener/dns_desk.h"
+#include "gateway/listener/listener.h"
+#include "gateway/session/session.h"
+#include "gateway/tls/leaf_source.h"
+#include "gateway/upstream/origin.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/role/config.h"
+
+enum { DRAIN_LOOK_MS = 50 };
+
+static const char *const counter_names[COUNTER_NUM] = {
+#define COUNTER_NAME(name, help) [COUNTER_##name] = #name,
+	WORKER_COUNTERS(COUNTER_NAME)
+#undef COUNTER_NAME
+};
+
+const char *worker_counter_name(enum worker_counter which)
+{
+	must(which < COUNTER_NUM);
+	return counter_names[which];
+}
+
+void worker_facts_changed(struct worker *w)
+{
+	w->facts_dirty = false;
+	list_for_each(it, &w->sessions)
+		session_recheck(container_of(it, struct session, link));
+}
+
+static void on_turn_end(void *ctx)
+{
+	struct worker *w = ctx;
+
+	if (w->facts_dirty)
+		worker_facts_changed(w);
+	audit_log_flush(w->audit_log);
+}
+
+/* -- drain ----------------------------------------------------------------- */
+
+static void on_drain(struct timer *t)
+{
+	struct worker *w = container_of(t, struct worker, drain);
+
+	if (list_is_empty(&w->sessions) ||
+	    loop_now_ms(w->loop) >= w->drain_until_ms)
+		gateway_worker_drained(w->gateway);
+	else
+		timer_start(t, DRAIN_LOOK_MS);
+}
+
+void worker_drain(struct worker *w, uint32_t grace_ms)
+{
+	if (w->draining)
+		return;
+	w->draining = true;
+	w->drain_until_ms = loop_now_ms(w->loop) + grace_ms;
+	listeners_close(w);
+	w->dns = dns_server_free(w->dns);
+	list_for_each(it, &w->sessions)
+		session_drain(container_of(it, struct session, link));
+	timer_start(&w->drain, 1);
+}
+
+/* -- life ------------------------------------------------------------------ */
+
+static void worker_init_dns(struct worker *w)
+{
+	const struct config *c = w->config;
+	const struct resolver_config config = {
+		.upstreams = c->dns_upstreams,
+		.upstream_count = c->dns_upstream_count,
+		.timeout_ms = c->dns_timeout_ms,
+		.min_ttl_s = c->dns_min_ttl_s,
+		.max_ttl_s = c->dns_max_ttl_s,
+		.counters = &w->dns_counters,
+	};
+
+	must(resolver_new(w->loop, &config, &w->resolver) == 0);
+	must(dns_desk_open(w, &w->dns) == 0);
+}
+
+void worker_init(struct worker *w, struct gateway *g, unsigned index)
+{
+	w->gateway = g;
+	w->config = g->config;
+	w->index = index;
+	w->client_ctx = g->client_ctx;
+	w->origin_ctx = g->origin_ctx;
+	list_init(&w->listeners);
+	list_init(&w->sessions);
+	facts_init(&w->facts);
+	must(loop_new(&w->loop) == 0);
+	loop_on_turn_end(w->loop, on_turn_end, w);
+	timer_init(&w->drain, w->loop, on_drain);
+	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	w->audit_log = audit_log_new(w->loop);
+	w->pool = origin_pool_new(w);
+	w->leaves = leaf_source_new(w);
+	w->scratch = must_alloc(WORKER_SCRATCH_BYTES);
+	w->assembly = must_alloc(WORKER_SCRATCH_BYTES);
+	worker_init_dns(w);
+}
+
+static void *worker_main(void *ctx)
+{
+	struct worker *w = ctx;
+
+	loop_run(w->loop);
+	return NULL;
+}
+
+int worker_start(struct worker *w)
+{
+	int r = pthread_create(&w->thread, NULL, worker_main, w);
+
+	return r ? err_origin(-r) : 0;
+}
+
+void worker_fini(struct worker *w)
+{
+	struct session *s;
+
+	loop_stop(w->loop);
+	(void)pthread_join(w->thread, NULL);
+	listeners_close(w);
+	while ((s = list_first(&w->sessions, struct session, link)))
+		session_free(s);
+	w->dns = dns_server_free(w->dns);
+	w->resolver = resolver_free(w->resolver);
+	w->leaves = leaf_source_free(w->leaves);
+	w->pool = origin_pool_free(w->pool);
+	w->audit_log = audit_log_free(w->audit_log);
+	timer_stop(&w->drain);
+	facts_fini(&w->facts);
+	w->probe = fd_close(w->probe);
+	w->loop = loop_free(w->loop);
+	free(w->scratch);
+	free(w->assembly);
+}

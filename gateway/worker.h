@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.h - one thread, one event loop, and what its sessions share
+ *
+ * Everything here belongs to the worker's thread unless said otherwise.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "gateway/audit/audit.h"
+#include "gateway/dns/counters.h"
+#include "gateway/registry/facts.h"
+#include "src/base/list.h"
+#include "src/base/span.h"
+#include "src/io/loop.h"
+
+struct config;
+struct dns_server;
+struct gateway;
+struct leaf_source;
+struct listener;
+struct loop;
+struct origin_pool;
+struct resolver;
+struct ssl_ctx_st;
+
+enum { WORKER_SCRATCH_BYTES = 256 * 1024 };
+
+/* What one worker counts: X(name, help). DNS counts for itself. */
+#define WORKER_COUNTERS(X)                                                 \
+	X(connections, "client connections accepted")                      \
+	X(connections_open, "client connections open now")                 \
+	X(connections_unknown, "refused: source is no registered sandbox") \
+	X(exchanges, "HTTP exchanges finished")                            \
+	X(allowed, "exchanges and connections allowed by policy")          \
+	X(denied, "exchanges and connections denied")                      \
+	X(injected, "exchanges that carried a credential")                 \
+	X(spliced, "TLS or TCP connections passed through unopened")       \
+	X(origins_new, "connections made to origins")                      \
+	X(origins_reused, "exchanges that reused an origin connection")    \
+	X(leaves_minted, "leaf certificates signed by the vault")          \
+	X(leaves_cached, "leaf certificates found in the cache")           \
+	X(handshakes, "client TLS handshakes finished")                    \
+	X(handshakes_resumed, "client TLS handshakes resumed")             \
+	X(bytes_in, "bytes from sandboxes, on the wire")                   \
+	X(bytes_out, "bytes to sandboxes, on the wire")                    \
+	X(malformed, "requests or hellos refused as malformed")            \
+	X(accept_errors, "accept failures, such as too many open files")
+
+enum worker_counter {
+#define COUNTER_ENUM(name, help) COUNTER_##name,
+	WORKER_COUNTERS(COUNTER_ENUM)
+#undef COUNTER_ENUM
+		COUNTER_NUM,
+};
+
+struct worker {
+	struct gateway *gateway;
+	const struct config *config; /* const after start */
+	unsigned index;
+	pthread_t thread;
+	struct loop *loop;
+
+	struct facts facts;
+	struct resolver *resolver;
+	struct origin_pool *pool;
+	struct leaf_source *leaves;
+	struct audit_log *audit_log;
+	struct ssl_ctx_st
+		*client_ctx; /* shared, for connections of sandboxes */
+	struct ssl_ctx_st *origin_ctx; /* shared, for connections to origins */
+
+	struct list listeners;
+	struct list sessions; /* every live session */
+	struct dns_server *dns;
+	int probe; /* any socket: asks the kernel for names of interfaces */
+	bool facts_dirty; /* worker_facts_changed() is due */
+	bool draining;
+	struct timer drain; /* looks whether the last session is gone */
+	uint64_t drain_until_ms;
+
+	char *scratch;	/* WORKER_SCRATCH_BYTES to read into */
+	char *assembly; /* the same again, to build output in */
+
+	uint64_t counters[COUNTER_NUM];
+	struct dns_counters dns_counters;
+};
+
+#define worker_counted(w, name)	       ((w)->counters[COUNTER_##name]++)
+#define worker_counted_by(w, name, by) ((w)->counters[COUNTER_##name] += (by))
+
+/* Everything but the thread. Dies on failure. */
+void worker_init(struct worker *w, struct gateway *g, unsigned index);
+WUNRES int worker_start(struct worker *w);
+/* Stops the thread, waits for it, frees what it had. */
+void worker_fini(struct worker *w);
+
+/* Policies, bindings or names changed: live connections that would not be
+ * allowed any more are cut. Kept origin connections are asked about again when
+ * they are taken. */
+void worker_facts_changed(struct worker *w);
+/* No new connections; idle ones end, exchanges may finish for grace_ms. Then
+ * gateway_worker_drained(). */
+void worker_drain(struct worker *w, uint32_t grace_ms);
+
+const char *worker_counter_name(enum worker_counter which);
