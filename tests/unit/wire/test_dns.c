@@ -223,22 +223,28 @@ static void dns__ignores_records_of_truncated_replies(void **state)
 /* A staircase of pointers, each to the one before it. */
 static void dns__bounds_pointer_chains(void **state)
 {
-	char bytes[2 + 2 * 200] = { 0 };
+	enum { BASE = DNS_HEAD_SIZE };
+	char bytes[BASE + 2 + 2 * 200] = { 0 };
 	struct dns_name name;
 	size_t i, at;
 
 	(void)state;
 	for (i = 1; i <= 200; i++) {
-		bytes[2 * i] = (char)(0xc0 | (2 * (i - 1)) >> 8);
-		bytes[2 * i + 1] = (char)(2 * (i - 1));
+		bytes[BASE + 2 * i] = (char)(0xc0 | (BASE + 2 * (i - 1)) >> 8);
+		bytes[BASE + 2 * i + 1] = (char)(BASE + 2 * (i - 1));
 	}
-	at = 2 * 60;
+	at = BASE + 2 * 60;
 	assert_true(dns_name_read(BYTES(bytes), &at, &name));
-	assert_int_equal(at, 2 * 60 + 2);
+	assert_int_equal(at, BASE + 2 * 60 + 2);
 	assert_int_equal(name.len, 1);
-	at = 2 * 199;
+	at = BASE + 2 * 199;
 	assert_false(dns_name_read(BYTES(bytes), &at, &name));
-	assert_int_equal(at, 2 * 199);
+	assert_int_equal(at, BASE + 2 * 199);
+
+	/* nor into the header */
+	bytes[BASE + 3] = BASE - 1;
+	at = BASE + 2;
+	assert_false(dns_name_read(BYTES(bytes), &at, &name));
 }
 
 static void dns__bounds_name_length(void **state)
