@@ -100,11 +100,27 @@ static bool parse_argv(int argc, char **argv, struct options *o,
 	return false;
 }
 
+/* For a person at a terminal or an editor: "file:line:col: message". */
 static void say(const struct diag *diag)
 {
 	char text[sizeof(*diag) + 64];
 
-	log_error("%s", diag_text(diag, text, sizeof(text)));
+	(void)fprintf(stderr, "%s\n", diag_text(diag, text, sizeof(text)));
+}
+
+/* Says what is wrong. 0 or -EINVAL. */
+static int config_load(const char *path, struct buf *text, struct config **ret)
+{
+	struct diag diag = { 0 };
+	int r = home_read(path, CONFIG_TEXT_MAX, text, &diag);
+
+	if (!r) {
+		(void)snprintf(diag.file, sizeof(diag.file), "%s", path);
+		r = config_parse(buf_peek(text), ret, &diag);
+	}
+	if (r)
+		say(&diag);
+	return r;
 }
 
 static int check(const struct config *config)
@@ -133,7 +149,6 @@ static int act(const struct options *o, struct config *config, struct span text)
 int main(int argc, char **argv)
 {
 	struct buf text = BUF_INIT(2 * CONFIG_TEXT_MAX);
-	struct diag diag = { 0 };
 	struct config *config;
 	struct options o;
 	int status;
@@ -142,14 +157,9 @@ int main(int argc, char **argv)
 	log_init(role_name(ROLE_SUPERVISOR), LOG_INFO);
 	if (!parse_argv(argc, argv, &o, &status))
 		return status;
-	(void)snprintf(diag.file, sizeof(diag.file), "%s", o.config_path);
-	r = home_read(o.config_path, CONFIG_TEXT_MAX, &text, &diag);
-	if (!r)
-		r = config_parse(buf_peek(&text), &config, &diag);
-	if (r) {
-		say(&diag);
+	r = config_load(o.config_path, &text, &config);
+	if (r)
 		return 1;
-	}
 	if (o.log_level)
 		(void)log_level_parse(span_str(o.log_level),
 				      &config->log_level);

@@ -29,6 +29,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/base/err.h"
@@ -164,7 +165,8 @@ static void on_sigsys(int signal, siginfo_t *info, void *context)
 	(void)raise(signal);
 }
 
-/* Names are looked up now: the handler may not allocate. */
+/* Names are looked up now: the handler may not allocate. So is the time zone,
+ * which libc reads from a file when the first log line wants the time. */
 static void report_prepare(void)
 {
 	const struct sigaction action = {
@@ -173,6 +175,7 @@ static void report_prepare(void)
 	};
 	int i;
 
+	tzset();
 	for (i = 0; i < NAMES_MAX; i++)
 		names[i] =
 			seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_config.c - defaults, every keyword, and what is refused with which words
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/attrib.h"
+#include "src/role/config.h"
+#include "src/role/config_value.h"
+
+static struct config *parse(const char *text)
+{
+	struct config *c = NULL;
+	struct diag d = { 0 };
+
+	if (config_parse(span_str(text), &c, &d))
+		fail_msg("%u:%u: %s", d.line, d.col, d.msg);
+	return c;
+}
+
+static void config__defaults(void **state)
+{
+	struct config *c = parse("{}");
+
+	(void)state;
+	assert_string_equal(c->state_dir, "/var/lib/sallyport");
+	assert_string_equal(c->run_dir, "/run/sallyport");
+	assert_string_equal(c->policy_dir, "/etc/sallyport/policies");
+	assert_string_equal(c->audit_file, "/var/log/sallyport/audit.jsonl");
+	assert_string_equal(c->user, "sallyport");
+	assert_int_equal(c->log_level, LOG_INFO);
+	assert_int_equal(c->interfaces.count, 1);
+	assert_string_equal(c->interfaces.items[0], "sp-*");
+	assert_int_equal(c->fwmark, 0x5a11);
+	assert_int_equal(c->route_table, 23057);
+	assert_int_equal(c->proxy_port, 15001);
+	assert_int_equal(c->loops, 0);
+	assert_in_range(config_loops(c), 1, CONFIG_LOOPS_MAX);
+	assert_int_equal(c->dns_upstream_count, 0);
+	assert_int_equal(c->dns_timeout_ms, 2000);
+	assert_int_equal(c->dns_min_ttl_s, 5);
+	assert_int_equal(c->dns_max_ttl_s, 3600);
+	assert_string_equal(c->hosts_file, "/etc/hosts");
+	assert_int_equal(c->pin_count, 0);
+	assert_true(c->trust_system);
+	assert_int_equal(c->trust_files.count, 0);
+	assert_string_equal(c->vault_key_file, "/etc/sallyport/vault.key");
+	assert_string_equal(c->vault_credential, "");
+	assert_string_equal(c->vault_passphrase_file, "");
+	assert_string_equal(c->admin_socket, "/run/sallyport/admin.sock");
+	assert_int_equal(c->admin_listen.port, 0);
+	assert_int_equal(c->handshake_ms, 15000);
+	assert_int_equal(c->head_ms, 30000);
+	assert_int_equal(c->idle_ms, 120000);
+	assert_int_equal(c->first_byte_ms, 600000);
+	assert_int_equal(c->tunnel_idle_ms, 3600000);
+	assert_int_equal(c->connect_ms, 10000);
+	assert_int_equal(c->drain_ms, 10000);
+	assert_int_equal(c->head_bytes, 65536);
+	assert_int_equal(c->connections, 1024);
+	assert_int_equal(c->upstream_idle, 256);
+	assert_int_equal(c->leaf_cache, 4096);
+	config_free(c);
+}
+
+static const char full[] =
+	"{\"stateDir\": \"/s\", \"runDir\": \"/r\", \"policyDir\": \"/p\",\n"
+	"\"auditFile\": \"/a/b\", \"user\": \"\", \"logLevel\": \"debug\",\n"
+	"\"sandboxInterfaces\": [\"veth-*\", \"br0\"], \"fwmark\": 7,\n"
+	"\"routeTable\": 300, \"proxyPort\": 1, \"loops\": 3,\n"
+	"\"dns\": {\"upstreams\": [\"9.9.9.9\", \"[::1]:5353\"],\n"
+	" \"timeoutMs\": 50, \"minTtlS\": 0, \"maxTtlS\": 1,\n"
+	" \"hostsFile\": \"\"},\n"
+	"\"pins\": {\"Api.Example.com.\": [\"10.0.0.1\", \"::1\"]},\n"
+	"\"upstream\": {\"trustSystem\": false, \"trustFiles\": [\"/x\"]},\n"
+	"\"vault\": {\"credential\": \"kek\"},\n"
+	"\"admin\": {\"socket\": \"/q/s\", \"listen\": \"127.0.0.1:8443\",\n"
+	" \"certificate\": \"/c\", \"key\": \"/k\"},\n"
+	"\"timeouts\": {\"handshakeMs\": 101, \"headMs\": 102,\n"
+	" \"idleMs\": 103, \"firstByteMs\": 104, \"tunnelIdleMs\": 1005,\n"
+	" \"connectMs\": 106, \"drainMs\": 0},\n"
+	"\"limits\": {\"headBytes\": 4096, \"connections\": 2,\n"
+	" \"upstreamIdle\": 0, \"leafCache\": 16}}\n";
+
+static void config__every_keyword(void **state)
+{
+	struct config *c = parse(full);
+
+	(void)state;
+	assert_string_equal(c->state_dir, "/s");
+	assert_string_equal(c->user, "");
+	assert_int_equal(c->log_level, LOG_DEBUG);
+	assert_int_equal(c->interfaces.count, 2);
+	assert_string_equal(c->interfaces.items[1], "br0");
+	assert_int_equal(config_loops(c), 3);
+	assert_int_equal(c->dns_upstream_count, 2);
+	assert_int_equal(c->dns_upstreams[0].port, 53);
+	assert_int_equal(c->dns_upstreams[1].port, 5353);
+	assert_string_equal(c->hosts_file, "");
+	assert_int_equal(c->pin_count, 1);
+	assert_string_equal(c->pins[0].name, "api.example.com");
+	assert_int_equal(c->pins[0].addr_count, 2);
+	assert_true(addr_is_v4(&c->pins[0].addrs[0]));
+	assert_false(c->trust_system);
+	assert_string_equal(c->trust_files.items[0], "/x");
+	assert_string_equal(c->vault_key_file, "");
+	assert_string_equal(c->vault_credential, "kek");
+	assert_string_equal(c->admin_socket, "/q/s");
+	assert_int_equal(c->admin_listen.port, 8443);
+	assert_int_equal(c->tunnel_idle_ms, 1005);
+	assert_int_equal(c->leaf_cache, 16);
+	config_free(c);
+}
+
+/* The same text says every word of the table, so that none goes untested. */
+static void config__table_is_whole(void **state)
+{
+	const struct config_keyword *k;
+	unsigned count, i;
+	char word[64];
+
+	(void)state;
+	k = config_keywords(&count);
+	assert_in_range(count, 30, 100);
+	for (i = 0; i < count; i++) {
+		assert_true(strlen(k[i].help) > 10);
+		(void)snprintf(word, sizeof(word), "\"%s\":", k[i].key);
+		if (!strstr(full, word) && strcmp(k[i].key, "keyFile") != 0 &&
+		    strcmp(k[i].key, "passphraseFile") != 0)
+			fail_msg("the test does not set %s", k[i].key);
+	}
+}
+
+static void config__yaml_with_comments(void **state)
+{
+	struct config *c = parse("# a comment\n"
+				 "user: nobody\n"
+				 "pins:\n"
+				 "  a.example: [192.0.2.1]\n");
+
+	(void)state;
+	assert_string_equal(c->user, "nobody");
+	assert_int_equal(c->pin_count, 1);
+	config_free(c);
+}
+
+static const struct {
+	const char *text;
+	unsigned line, col;
+	const char *words;
+} refused[] = {
+	{ "[]", 1, 1, "expected a map" },
+	{ "", 1, 1, "expected a map" },
+	{ "{\"usr\": \"\"}", 1, 2, "\"user\"" },
+	{ "{\n \"dns\": {\n  \"timeout\": 5}}", 3, 3, "\"timeoutMs\"" },
+	{ "{\"dns\": {\"timeoutMs\": 49}}", 1, 23, "from 50 to 30000" },
+	{ "{\"dns\": {\"timeoutMs\": \"50\"}}", 1, 23, "a string" },
+	{ "{\"dns\": []}", 1, 9, "expected a map" },
+	{ "{\"dns\": {\"minTtlS\": 9, \"maxTtlS\": 8}}", 1, 21, "maxTtlS" },
+	{ "{\"dns\": {\"upstreams\": [\"dns.example\"]}}", 1, 24, "ip:port" },
+	{ "{\"proxyPort\": 0}", 1, 15, "from 1 to 65535" },
+	{ "{\"proxyPort\": 65536}", 1, 15, "from 1 to 65535" },
+	{ "{\"routeTable\": 254}", 1, 16, "from 256" },
+	{ "{\"fwmark\": \"0x5a11\"}", 1, 12, "whole number" },
+	{ "{\"loops\": 257}", 1, 11, "from 0 to 256" },
+	{ "{\"logLevel\": \"loud\"}", 1, 14, "debug" },
+	{ "{\"runDir\": \"run\"}", 1, 12, "an absolute path" },
+	{ "{\"runDir\": \"/\"}", 1, 12, "an absolute path" },
+	{ "{\"runDir\": \"/a/../b\"}", 1, 12, "an absolute path" },
+	{ "{\"runDir\": \"/a\\nb\"}", 1, 12, "an absolute path" },
+	{ "{\"runDir\": 5}", 1, 12, "a string" },
+	{ "{\"user\": \"a b\"}", 1, 10, "an account name" },
+	{ "{\"user\": \"-r\"}", 1, 10, "an account name" },
+	{ "{\"sandboxInterfaces\": []}", 1, 23, "expected 1 to 64" },
+	{ "{\"sandboxInterfaces\": [\"*\"]}", 1, 24, "an interface name" },
+	{ "{\"sandboxInterfaces\": [\"lo\"]}", 1, 24, "an interface name" },
+	{ "{\"sandboxInterfaces\": [\"l*\"]}", 1, 24, "an interface name" },
+	{ "{\"sandboxInterfaces\": [\"a*b\"]}", 1, 24, "an interface name" },
+	{ "{\"sandboxInterfaces\": [\"a\\\"b\"]}", 1, 24, "interface name" },
+	{ "{\"sandboxInterfaces\": [\"sixteen-letters-\"]}", 1, 24, "name" },
+	{ "{\"pins\": {\"10.0.0.1\": [\"1.2.3.4\"]}}", 1, 11, "no host name" },
+	{ "{\"pins\": {\"a.b\": [\"c.d\"]}}", 1, 19, "an IP address" },
+	{ "{\"pins\": {\"a.b\": []}}", 1, 18, "expected 1 to 16" },
+	{ "{\"pins\": {\"a.b\": [\"::1\"], \"A.b.\": [\"::1\"]}}", 1, 27,
+	  "a second time" },
+	{ "{\"vault\": {\"keyFile\": \"/a\", \"credential\": \"b\"}}", 1, 11,
+	  "several sources" },
+	{ "{\"vault\": {\"credential\": \"../b\"}}", 1, 26, "a file name" },
+	{ "{\"vault\": {\"credential\": \"a/b\"}}", 1, 26, "a file name" },
+	{ "{\"admin\": {\"listen\": \"1.2.3.4\"}}", 1, 22, "ip:port" },
+	{ "{\"admin\": {\"listen\": \"1.2.3.4:1\"}}", 1, 22, "certificate" },
+	{ "{\"upstream\": {\"trustSystem\": \"yes\"}}", 1, 30,
+	  "true or false" },
+	{ "{\"loops\": 1, \"loops\": 2}", 1, 14, "loops" },
+};
+
+static void config__refused(void **state)
+{
+	struct config *c;
+	struct diag d;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(refused); i++) {
+		d = (struct diag){ 0 };
+		c = NULL;
+		if (!config_parse(span_str(refused[i].text), &c, &d))
+			fail_msg("accepted: %s", refused[i].text);
+		assert_null(c);
+		if (d.line != refused[i].line || d.col != refused[i].col ||
+		    !strstr(d.msg, refused[i].words))
+			fail_msg("%s\n  said %u:%u: %s\n  expected %u:%u: "
+				 "...%s...",
+				 refused[i].text, d.line, d.col, d.msg,
+				 refused[i].line, refused[i].col,
+				 refused[i].words);
+	}
+}
+
+static void config__long_socket_path(void **state)
+{
+	char text[300] = "{\"runDir\": \"/";
+	struct config *c;
+	struct diag d = { 0 };
+
+	(void)state;
+	memset(text + strlen(text), 'a', 120);
+	strcat(text, "\"}");
+	assert_int_not_equal(config_parse(span_str(text), &c, &d), 0);
+	assert_non_null(strstr(d.msg, "too long for a unix socket"));
+}
+
+/* Every beginning of a full text is refused or accepted, never worse. */
+static void config__every_truncation(void **state)
+{
+	struct config *c;
+	struct diag d;
+	size_t len;
+
+	(void)state;
+	for (len = 0; len < sizeof(full) - 1; len++) {
+		d = (struct diag){ 0 };
+		if (config_parse(span_of(full, len), &c, &d))
+			assert_true(diag_is_set(&d));
+		else
+			config_free(c);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(config__defaults),
+		cmocka_unit_test(config__every_keyword),
+		cmocka_unit_test(config__table_is_whole),
+		cmocka_unit_test(config__yaml_with_comments),
+		cmocka_unit_test(config__refused),
+		cmocka_unit_test(config__long_socket_path),
+		cmocka_unit_test(config__every_truncation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
