@@ -6,8 +6,8 @@
  * bytes make a new edge. What could be lost is an end that arrived together
  * with those bytes. A FIN is known by then (WATCH_HUP) and asked for again. A
  * reset is not: libevent reports it like readiness. Therefore streams that
- * read short are remembered, and once a second one poll(2) asks the kernel
- * which of them have failed since.
+ * read short are remembered, and a quarter of a second later one poll(2)
+ * asks the kernel which of them have failed.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "src/base/err.h"
 #include "src/io/stream_inside.h"
 
-enum { SWEEP_MS = 1000, SWEEP_BATCH = 128 };
+enum { SWEEP_MS = 250, SWEEP_BATCH = 128 };
 
 static void sweep_batch(struct loop *loop)
 {
