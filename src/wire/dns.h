@@ -130,7 +130,7 @@ bool dns_name_eq(const struct dns_name *a, const struct dns_name *b);
 /* For people: foreign bytes as \DDD, cut with "..." to fit. Returns dst. */
 const char *dns_name_text(const struct dns_name *name, char *dst, size_t size);
 /* Reads the name at *at and moves *at behind it. Pointers must go strictly
- * backwards. False: nothing changed. */
+ * backwards, and not into the header. False: nothing changed. */
 WUNRES bool dns_name_read(struct span message, size_t *at,
 			  struct dns_name *ret);
 

@@ -284,6 +284,16 @@ static void relay_clamp_ttls(struct out *o, const struct dns_message *upstream,
 	}
 }
 
+/* Is what we are about to pass on still a message? A pointer may read another
+ * record's TTL as part of a name, and TTLs were just changed. */
+static bool relay_is_sound(const uint8_t *bytes, size_t len)
+{
+	struct dns_message m;
+
+	return dns_parse_reply(span_of(bytes, len), &m) == DNS_OK &&
+	       relay_end(&m) > 0;
+}
+
 size_t dns_emit_relay(const struct dns_message *query,
 		      const struct dns_message *upstream, uint32_t min_ttl_s,
 		      uint32_t max_ttl_s, uint8_t *dst, size_t size)
@@ -291,7 +301,7 @@ size_t dns_emit_relay(const struct dns_message *query,
 	struct opt_plan opt =
 		opt_plan(query, upstream->rcode, DNS_EDE_NONE, SPAN_NONE);
 	struct out o = { .data = dst, .size = size };
-	size_t end = relay_end(upstream);
+	size_t end = relay_end(upstream), len;
 	int answers = -1;
 
 	if (size < DNS_UDP_MIN || !end || upstream->type != query->type ||
@@ -308,5 +318,6 @@ size_t dns_emit_relay(const struct dns_message *query,
 		relay_clamp_ttls(&o, upstream, min_ttl_s, max_ttl_s);
 		answers = upstream->counts[DNS_ANSWER];
 	}
-	return reply_finish(&o, query, &opt, answers);
+	len = reply_finish(&o, query, &opt, answers);
+	return len && relay_is_sound(dst, len) ? len : 0;
 }

@@ -3,8 +3,9 @@
  *
  * How it works: a name on the wire is a run of labels that ends in the root or
  * in a pointer to an earlier run. A pointer must lie strictly before the first
- * byte of the run it was met in, so each jump goes backwards and no loop is
- * possible; NAME_JUMPS_MAX keeps even a staircase of pointers short.
+ * byte of the run it was met in and behind the message's header, so each jump
+ * goes backwards and no loop is possible; NAME_JUMPS_MAX keeps even a staircase
+ * of pointers short.
  */
 
 #include "src/wire/dns.h"
@@ -141,7 +142,7 @@ bool dns_name_read(struct span message, size_t *at, struct dns_name *ret)
 			return false;
 		target = (size_t)(first & 0x3f) << 8 |
 			 (uint8_t)message.ptr[here + 1];
-		if (target >= run)
+		if (target >= run || target < DNS_HEAD_SIZE)
 			return false;
 		if (!after)
 			after = here + 2;
