@@ -29,6 +29,7 @@ struct msg_head {
 	uint16_t type;
 	uint32_t serial;
 	uint32_t len; /* of what follows */
+	uint32_t zero; /* the payload after it is aligned to 8 */
 };
 
 struct chan_msg {
@@ -69,7 +70,8 @@ uint32_t chan_serial(struct chan *c);
 WUNRES int chan_send_now(int fd, uint16_t type, uint32_t serial,
 			 const void *body, size_t body_len, struct span tail,
 			 const int *fds, unsigned fd_count);
-/* buffer: at least sizeof(head) + the largest message expected. */
+/* buffer: at least sizeof(head) + the largest message expected, aligned to 8.
+ */
 WUNRES int chan_recv_now(int fd, void *buffer, size_t size, struct chan_msg *m);
 
 /* A sealed, read-only memfd holding bytes; the fd, or -errno. */

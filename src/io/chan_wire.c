@@ -19,7 +19,8 @@ enum {
 	MEMFD_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE,
 };
 
-static_assert(sizeof(struct msg_head) == 12, "no padding on the wire");
+static_assert(sizeof(struct msg_head) == 16, "no padding on the wire, and "
+					     "the payload is aligned to 8");
 
 /* Room for the fds of one message, aligned as the kernel wants it. */
 union control {
@@ -115,7 +116,8 @@ static bool wire_check(const struct msghdr *msg, const char *buffer, size_t n,
 	if (msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC) || n < sizeof(head))
 		return false;
 	memcpy(&head, buffer, sizeof(head));
-	if (head.magic != MSG_MAGIC || head.len != n - sizeof(head))
+	if (head.magic != MSG_MAGIC || head.zero ||
+	    head.len != n - sizeof(head))
 		return false;
 	m->type = head.type;
 	m->serial = head.serial;

@@ -290,19 +290,20 @@ static void chan__malformed_packets_end_it(void **state)
 		size_t len;
 		unsigned fds;
 	} rows[] = {
-		{ "short head", { MSG_MAGIC, 1, 0, 0 }, 11, 0 },
+		{ "short head", { MSG_MAGIC, 1, 0, 0 }, 15, 0 },
 		{ "one byte", { MSG_MAGIC, 1, 0, 0 }, 1, 0 },
-		{ "bad magic", { 0x1234, 1, 0, 0 }, 12, 0 },
-		{ "len too long", { MSG_MAGIC, 1, 0, 1 }, 12, 0 },
-		{ "len too short", { MSG_MAGIC, 1, 0, 3 }, 16, 0 },
-		{ "len huge", { MSG_MAGIC, 1, 0, UINT32_MAX }, 12, 0 },
-		{ "too many fds", { MSG_MAGIC, 1, 0, 0 }, 12, 6 },
+		{ "bad magic", { 0x1234, 1, 0, 0 }, 16, 0 },
+		{ "len too long", { MSG_MAGIC, 1, 0, 1 }, 16, 0 },
+		{ "len too short", { MSG_MAGIC, 1, 0, 3 }, 20, 0 },
+		{ "not zero", { MSG_MAGIC, 1, 0, 0, 1 }, 16, 0 },
+		{ "len huge", { MSG_MAGIC, 1, 0, UINT32_MAX }, 16, 0 },
+		{ "too many fds", { MSG_MAGIC, 1, 0, 0 }, 16, 6 },
 		{ "over the maximum",
 		  { MSG_MAGIC, 1, 0, CHAN_MESSAGE_MAX },
-		  CHAN_MESSAGE_MAX + 12,
+		  CHAN_MESSAGE_MAX + 16,
 		  1 },
 	};
-	char *packet = calloc(1, CHAN_MESSAGE_MAX + 12);
+	char *packet = calloc(1, CHAN_MESSAGE_MAX + 16);
 	unsigned before = open_fds();
 	struct world w;
 
