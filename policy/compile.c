@@ -3,10 +3,10 @@
  *
  * How it works: the index (compile_index.h) says which rules ask for which
  * target; then every section is written behind the one before it, and the
- * head, written last over its own place, says where they are. Texts gather in
- * a buffer of their own that becomes the last section. The hash table is tried
- * with one seed after the other, then with more slots, until no chain is
- * longer than PROBE_MAX.
+ * head, written last over its own place, says where they are. Ports, strings
+ * and texts gather in buffers of their own that become sections later. The hash
+ * table is tried with one seed after the other, then with more slots, until no
+ * chain is longer than PROBE_MAX.
  */
 
 #include "policy/compile.h"
@@ -29,7 +29,7 @@ struct compiler {
 	const struct policy_model *model; /* NULL: overlay */
 	struct index index;
 	struct snapshot_head head;
-	struct buf text;
+	struct buf text, strings, ports;
 	struct buf *out;
 	struct span last_file; /* rules of a file stand together */
 	struct snap_string last_file_at;
@@ -75,12 +75,69 @@ static struct snap_string put_file(struct compiler *c, struct span file)
 	return c->last_file_at;
 }
 
+static void put_string(struct compiler *c, struct span s)
+{
+	uint16_t len = (uint16_t)s.len;
+
+	if (!c->error)
+		c->error = buf_put(&c->strings, span_of(&len, sizeof(len)));
+	if (!c->error)
+		c->error = buf_put(&c->strings, s);
+}
+
+static void put_ports(struct compiler *c, const struct policy_rule *rule)
+{
+	struct snap_ports record;
+	unsigned i;
+
+	for (i = 0; i < rule->port_count && !c->error; i++) {
+		record.first = rule->ports[i].first;
+		record.last = rule->ports[i].last;
+		c->error = buf_put(&c->ports, span_of(&record, sizeof(record)));
+	}
+}
+
+static void put_rule(struct compiler *c, uint32_t index)
+{
+	const struct policy_rule *rule = c->rules[index];
+	struct snap_rule record = {
+		.index = index,
+		.action = (uint8_t)rule->action,
+		.protocol = (uint8_t)rule->protocol,
+		.port_count = (uint16_t)rule->port_count,
+		.method_count = (uint16_t)rule->method_count,
+		.path_count = (uint16_t)rule->path_count,
+		.strings_at = (uint32_t)buf_len(&c->strings),
+	};
+	unsigned i;
+
+	if (rule->target.kind == TARGET_ADDRESS)
+		record.flags |= RULE_ADDRESS;
+	if (policy_rule_is_constrained(rule))
+		record.flags |= RULE_CONSTRAINED;
+	if (record.flags & RULE_ADDRESS && rule->action == VERDICT_DENY)
+		c->head.address_denies = 1;
+	if (rule->port_count == 1) {
+		record.port_first = rule->ports[0].first;
+		record.port_last = rule->ports[0].last;
+	} else {
+		record.ports_at = (uint32_t)(buf_len(&c->ports) /
+					     sizeof(struct snap_ports));
+		put_ports(c, rule);
+	}
+	for (i = 0; i < rule->method_count; i++)
+		put_string(c, rule->methods[i]);
+	for (i = 0; i < rule->path_count; i++)
+		put_string(c, rule->paths[i]);
+	put(c, &record, sizeof(record));
+}
+
 static void put_list(struct compiler *c, const struct rule_list *l)
 {
 	uint32_t rule = l->first, i;
 
 	for (i = 0; i < l->count; i++, rule = c->index.next[rule])
-		put(c, &rule, sizeof(rule));
+		put_rule(c, rule);
 }
 
 static unsigned count_labels(struct span name)
@@ -158,6 +215,15 @@ static void put_slots(struct compiler *c)
 	put(c, slots, (size_t)count * sizeof(*slots));
 }
 
+/* Sorted, they stand together: nothing of IPv6 begins where IPv4 is mapped. */
+static bool cidr_is_v4(const struct cidr *c)
+{
+	struct addr a = { 0 };
+
+	memcpy(a.ip, c->ip, sizeof(a.ip));
+	return c->prefix >= 96 && addr_is_v4(&a);
+}
+
 static void put_prefixes(struct compiler *c)
 {
 	const struct index *x = &c->index;
@@ -174,6 +240,10 @@ static void put_prefixes(struct compiler *c)
 			.length = x->prefixes[i].cidr.prefix,
 		};
 		at += record.count;
+		if (cidr_is_v4(&x->prefixes[i].cidr)) {
+			c->head.v4_at = c->head.v4_count ? c->head.v4_at : i;
+			c->head.v4_count++;
+		}
 		put(c, &record, sizeof(record));
 	}
 	section_begin(c, SECTION_LISTS, at);
@@ -186,86 +256,12 @@ static void put_prefixes(struct compiler *c)
 	}
 }
 
-static void put_rules(struct compiler *c)
+/* What gathered in a buffer while the lists were written. */
+static void put_gathered(struct compiler *c, enum snap_section_id id,
+			 const struct buf *b, size_t item)
 {
-	uint32_t i, ports = 0, strings = 0;
-	const struct policy_rule *rule;
-	struct snap_rule record;
-
-	section_begin(c, SECTION_RULES, c->rule_count);
-	for (i = 0; i < c->rule_count; i++) {
-		rule = c->rules[i];
-		record = (struct snap_rule){
-			.action = (uint8_t)rule->action,
-			.protocol = (uint8_t)rule->protocol,
-			.port_count = (uint16_t)rule->port_count,
-			.method_count = (uint16_t)rule->method_count,
-			.path_count = (uint16_t)rule->path_count,
-			.ports_at = ports,
-			.methods_at = strings,
-			.paths_at = strings + rule->method_count,
-		};
-		if (rule->target.kind == TARGET_ADDRESS)
-			record.flags |= RULE_ADDRESS;
-		if (policy_rule_is_constrained(rule))
-			record.flags |= RULE_CONSTRAINED;
-		if (rule->port_count == 1) {
-			record.port_first = rule->ports[0].first;
-			record.port_last = rule->ports[0].last;
-		}
-		if (record.flags & RULE_ADDRESS && rule->action == VERDICT_DENY)
-			c->head.address_denies = 1;
-		ports += rule->port_count > 1 ? rule->port_count : 0;
-		strings += rule->method_count + rule->path_count;
-		put(c, &record, sizeof(record));
-	}
-}
-
-static void put_ports(struct compiler *c)
-{
-	const struct policy_rule *rule;
-	struct snap_ports record;
-	uint32_t i, k, count = 0;
-
-	section_begin(c, SECTION_PORTS, 0);
-	for (i = 0; i < c->rule_count; i++) {
-		rule = c->rules[i];
-		if (rule->port_count < 2)
-			continue;
-		for (k = 0; k < rule->port_count; k++, count++) {
-			record.first = rule->ports[k].first;
-			record.last = rule->ports[k].last;
-			put(c, &record, sizeof(record));
-		}
-	}
-	c->head.sections[SECTION_PORTS].count = count;
-}
-
-static uint32_t put_strings_of(struct compiler *c, const struct span *items,
-			       unsigned count)
-{
-	struct snap_string string;
-	unsigned i;
-
-	for (i = 0; i < count; i++) {
-		string = put_text(c, items[i]);
-		put(c, &string, sizeof(string));
-	}
-	return count;
-}
-
-static void put_strings(struct compiler *c)
-{
-	const struct policy_rule *rule;
-	uint32_t i, count = 0;
-
-	section_begin(c, SECTION_STRINGS, 0);
-	for (i = 0; i < c->rule_count; i++) {
-		rule = c->rules[i];
-		count += put_strings_of(c, rule->methods, rule->method_count);
-		count += put_strings_of(c, rule->paths, rule->path_count);
-	}
-	c->head.sections[SECTION_STRINGS].count = count;
+	section_begin(c, id, buf_len(b) / item);
+	put(c, buf_peek(b).ptr, buf_len(b));
 }
 
 static void put_notes(struct compiler *c)
@@ -298,6 +294,8 @@ static int compile(struct compiler *c, struct span name, struct span file,
 
 	c->out = out;
 	buf_init(&c->text, SNAPSHOT_MAX_BYTES);
+	buf_init(&c->strings, SNAPSHOT_MAX_BYTES);
+	buf_init(&c->ports, SNAPSHOT_MAX_BYTES);
 	c->head.magic = SNAPSHOT_MAGIC;
 	c->head.version = SNAPSHOT_VERSION;
 	index_init(&c->index, c->rules, c->rule_count, c->model);
@@ -306,14 +304,12 @@ static int compile(struct compiler *c, struct span name, struct span file,
 	put_hosts(c);
 	put_slots(c);
 	put_prefixes(c);
-	put_rules(c);
-	put_ports(c);
-	put_strings(c);
+	put_gathered(c, SECTION_PORTS, &c->ports, sizeof(struct snap_ports));
+	put_gathered(c, SECTION_STRINGS, &c->strings, 1);
 	put_notes(c);
 	c->head.name = put_text(c, name);
 	c->head.file = put_file(c, file);
-	section_begin(c, SECTION_TEXT, buf_len(&c->text));
-	put(c, buf_peek(&c->text).ptr, buf_len(&c->text));
+	put_gathered(c, SECTION_TEXT, &c->text, 1);
 	if (!c->error && buf_len(out) > SNAPSHOT_MAX_BYTES)
 		c->error = -E2BIG;
 	put_head(c);
@@ -322,6 +318,8 @@ static int compile(struct compiler *c, struct span name, struct span file,
 
 	index_fini(&c->index);
 	buf_fini(&c->text);
+	buf_fini(&c->strings);
+	buf_fini(&c->ports);
 	free(c->rules);
 	return c->error;
 }

@@ -64,10 +64,11 @@ static int by_prefix(const void *a, const void *b)
 
 static bool cidr_holds(const struct cidr *outer, const struct cidr *inner)
 {
-	struct addr a = { 0 };
+	const struct snap_key in = snap_key_of(inner->ip);
+	const struct snap_key out = snap_key_of(outer->ip);
 
-	memcpy(a.ip, inner->ip, sizeof(a.ip));
-	return outer->prefix <= inner->prefix && cidr_has(outer, &a);
+	return outer->prefix <= inner->prefix &&
+	       snap_key_in_prefix(&in, &out, outer->prefix);
 }
 
 /* The nearest earlier prefix around this one: the one before it, or one of

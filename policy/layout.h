@@ -9,18 +9,22 @@
  *   slots     open-addressed hash table of host keys; each slot holds 32 bits
  *             of the hash and where the host's record is
  *   hosts     records of host keys, found through slots only: struct snap_host,
- *             name, padding, then two ascending lists of rule indices: rules
- *             for the name itself, rules for everything below it ("*.name")
+ *             name, padding, then two lists of rules: for the name itself, and
+ *             for everything below it ("*.name")
  *   prefixes  struct snap_prefix, sorted by address, then length; each knows
- *             the prefix around it
+ *             the prefix around it and its list
  *   keys      the addresses of the prefixes once more, close together, for the
  *             binary search
- *   rules     struct snap_rule: all that decides whether a rule matches
+ *   lists     lists of rules of prefixes
  *   ports     struct snap_ports of rules with more than one range
- *   strings   struct snap_string: methods and paths of rules
- *   notes     struct snap_note: text, file, line of each rule; for people
- *   lists     rule indices of prefixes, ascending
- *   text      bytes that strings, notes and the head point into
+ *   strings   methods and paths of rules: 16 bits of length, then the bytes
+ *   notes     struct snap_note of each rule, by index: what people read
+ *   text      bytes that notes and the head point into
+ *
+ * A list is an array of struct snap_rule with ascending indices. A rule has
+ * one target, so it stands in one list, and right there: a decision touches a
+ * slot, a record, and hardly more, because each further place would cost as
+ * much as all of the arithmetic.
  */
 #pragma once
 
@@ -45,7 +49,7 @@ enum {
 
 struct snap_section {
 	uint32_t at;	/* from the start of the block */
-	uint32_t count; /* of items; bytes for hosts and text */
+	uint32_t count; /* of items; bytes for hosts, strings, text */
 };
 
 struct snap_string {
@@ -57,11 +61,10 @@ enum snap_section_id {
 	SECTION_HOSTS,
 	SECTION_PREFIXES,
 	SECTION_KEYS,
-	SECTION_RULES,
+	SECTION_LISTS,
 	SECTION_PORTS,
 	SECTION_STRINGS,
 	SECTION_NOTES,
-	SECTION_LISTS,
 	SECTION_TEXT,
 	SECTION_NUM,
 };
@@ -69,10 +72,11 @@ enum snap_section_id {
 struct snapshot_head {
 	uint32_t magic, version;
 	uint64_t generation;
-	uint64_t seed;	     /* of the hash table */
-	uint64_t below[2];   /* bit n: some "*.name" has n labels */
-	uint32_t size;	     /* of the block */
-	uint32_t slot_mask;  /* slots - 1; slots are a power of two */
+	uint64_t seed;		  /* of the hash table */
+	uint64_t below[2];	  /* bit n: some "*.name" has n labels */
+	uint32_t v4_at, v4_count; /* the prefixes of IPv4, a run of them */
+	uint32_t size;		  /* of the block */
+	uint32_t slot_mask;	  /* slots - 1; slots are a power of two */
 	uint32_t deny_count; /* overlay: rules before this one deny; else 0 */
 	uint32_t line;	     /* where the policy was written */
 	uint8_t is_overlay;
@@ -118,15 +122,15 @@ enum snap_rule_flags {
 };
 
 struct snap_rule {
+	uint32_t index;	  /* in its policy, or in both overlays together */
 	uint8_t action;	  /* enum verdict_kind */
 	uint8_t protocol; /* enum policy_protocol */
 	uint8_t flags;
 	uint8_t unused;
 	uint16_t port_first, port_last; /* of the only range */
 	uint16_t port_count, method_count, path_count, unused2;
-	uint32_t ports_at;   /* when port_count > 1 */
-	uint32_t methods_at; /* in strings */
-	uint32_t paths_at;   /* in strings */
+	uint32_t ports_at;   /* item of ports, when port_count > 1 */
+	uint32_t strings_at; /* byte of strings: methods, then paths */
 };
 
 struct snap_ports {
@@ -191,4 +195,16 @@ static inline struct snap_key snap_key_of(const uint8_t ip[16])
 		key.low = key.low << 8 | ip[i + 8];
 	}
 	return key;
+}
+
+/* Are the first length bits those of the prefix? */
+static inline bool snap_key_in_prefix(const struct snap_key *key,
+				      const struct snap_key *prefix,
+				      uint32_t length)
+{
+	uint64_t high = key->high ^ prefix->high, low = key->low ^ prefix->low;
+
+	if (length <= 64)
+		return !length || !(high >> (64 - length));
+	return !high && !(low >> (128 - length));
 }

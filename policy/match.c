@@ -26,7 +26,7 @@
 enum { LISTS_MAX = 1 + NAME_LABELS_MAX + PREFIX_LENGTHS };
 
 struct rules_view {
-	const uint32_t *at; /* ascending */
+	const struct snap_rule *at; /* ascending indices */
 	uint32_t count;
 };
 
@@ -46,12 +46,14 @@ struct candidates {
 
 enum fit { FIT_NO, FIT_PERHAPS, FIT_YES };
 
-/* Lowest indices, NO_RULE when there is none. */
+/* Those with the lowest indices; no_rule when there is none. */
 struct found {
-	uint32_t yes, may_allow, may_deny;
+	const struct snap_rule *yes, *may_allow, *may_deny;
 };
 
-#define FOUND_NOTHING ((struct found){ NO_RULE, NO_RULE, NO_RULE })
+static const struct snap_rule no_rule = { .index = NO_RULE };
+
+#define FOUND_NOTHING ((struct found){ &no_rule, &no_rule, &no_rule })
 
 struct question {
 	const struct policy_query *q;
@@ -97,13 +99,14 @@ static const struct snap_host *find_host(const struct snapshot_head *h,
 	return NULL;
 }
 
-static void add_list(struct candidates *c, const uint32_t *at, uint32_t count)
+static void add_list(struct candidates *c, const struct snap_rule *at,
+		     uint32_t count)
 {
 	if (count)
 		c->lists[c->count++] = (struct rules_view){ at, count };
 }
 
-static const uint32_t *host_lists(const struct snap_host *host)
+static const struct snap_rule *host_lists(const struct snap_host *host)
 {
 	return (const void *)((const char *)host +
 			      snap_host_lists(host->name_len));
@@ -152,19 +155,12 @@ static void gather_names(struct candidates *c, const struct snapshot_head *h,
 			found->flags & (HOST_INSPECT | HOST_PASSTHROUGH);
 }
 
-static bool key_is_after(const struct snap_key *a, const struct snap_key *b)
+/* No branches: which way a search goes nobody can predict. */
+static uint32_t key_is_before(const struct snap_key *a,
+			      const struct snap_key *b)
 {
-	return a->high > b->high || (a->high == b->high && a->low > b->low);
-}
-
-static bool key_in_prefix(const struct snap_key *key,
-			  const struct snap_key *prefix, uint32_t length)
-{
-	uint64_t high = key->high ^ prefix->high, low = key->low ^ prefix->low;
-
-	if (length <= 64)
-		return !length || !(high >> (64 - length));
-	return !high && !(low >> (128 - length));
+	return (a->high < b->high) |
+	       ((a->high == b->high) & (a->low <= b->low));
 }
 
 /* Every prefix around the address is the last one that begins at or before it,
@@ -176,25 +172,22 @@ static void gather_addresses(struct candidates *c,
 {
 	const struct snap_prefix *prefixes = snap_at(h, SECTION_PREFIXES);
 	const struct snap_key *keys = snap_at(h, SECTION_KEYS);
-	const uint32_t *lists = snap_at(h, SECTION_LISTS);
-	uint32_t low = 0, left = h->sections[SECTION_KEYS].count, half, at;
+	const struct snap_rule *lists = snap_at(h, SECTION_LISTS);
 	const struct snap_key key = snap_key_of(address->ip);
 	bool v4 = addr_is_v4(address);
+	uint32_t low = v4 ? h->v4_at : 0, half, at;
+	uint32_t left = v4 ? h->v4_count : h->sections[SECTION_KEYS].count;
 
-	while (left) {
+	if (!left || !key_is_before(&keys[low], &key))
+		return;
+	for (; left > 1; left -= half) {
 		half = left / 2;
-		if (key_is_after(&keys[low + half], &key)) {
-			left = half;
-			continue;
-		}
-		low += half + 1;
-		left -= half + 1;
+		low += half & -key_is_before(&keys[low + half], &key);
 	}
-	for (at = low ? low - 1 : NO_PREFIX; at != NO_PREFIX;
-	     at = prefixes[at].parent) {
+	for (at = low; at != NO_PREFIX; at = prefixes[at].parent) {
 		if (v4 && prefixes[at].length < 96)
 			break;
-		if (key_in_prefix(&key, &keys[at], prefixes[at].length))
+		if (snap_key_in_prefix(&key, &keys[at], prefixes[at].length))
 			add_list(c, lists + prefixes[at].at,
 				 prefixes[at].count);
 	}
@@ -229,40 +222,39 @@ static bool ports_fit(const struct snapshot_head *h,
 	return false;
 }
 
-static bool method_fits(const struct snapshot_head *h,
-			const struct snap_rule *rule, struct span method)
+static struct span next_string(const char **at)
 {
-	const struct snap_string *methods =
-		(const struct snap_string *)snap_at(h, SECTION_STRINGS) +
-		rule->methods_at;
-	unsigned i;
+	const char *s = *at;
+	uint16_t len;
 
-	if (!rule->method_count)
-		return true;
-	if (!method.len)
-		return rule->action == VERDICT_DENY;
-	for (i = 0; i < rule->method_count; i++)
-		if (span_eq(snap_text(h, methods[i]), method))
-			return true;
-	return false;
+	memcpy(&len, s, sizeof(len));
+	*at = s + sizeof(len) + len;
+	return span_of(s + sizeof(len), len);
 }
 
-static bool path_fits(const struct snapshot_head *h,
-		      const struct snap_rule *rule, struct span path)
+/* Both facts: methods are exact, paths patterns. What is not known fits a rule
+ * that denies. */
+static bool request_fits(const struct snapshot_head *h,
+			 const struct snap_rule *rule,
+			 const struct policy_query *q)
 {
-	const struct snap_string *paths =
-		(const struct snap_string *)snap_at(h, SECTION_STRINGS) +
-		rule->paths_at;
+	const char *at =
+		(const char *)snap_at(h, SECTION_STRINGS) + rule->strings_at;
+	bool unknown = rule->action == VERDICT_DENY;
+	bool method = !rule->method_count || (unknown && !q->method.len);
+	bool path = !rule->path_count || (unknown && !q->path.len);
+	struct span s;
 	unsigned i;
 
-	if (!rule->path_count)
-		return true;
-	if (!path.len)
-		return rule->action == VERDICT_DENY;
-	for (i = 0; i < rule->path_count; i++)
-		if (url_path_matches(snap_text(h, paths[i]), path))
-			return true;
-	return false;
+	for (i = 0; i < rule->method_count; i++) {
+		s = next_string(&at);
+		method |= q->method.len && span_eq(s, q->method);
+	}
+	for (i = 0; method && !path && i < rule->path_count; i++) {
+		s = next_string(&at);
+		path = q->path.len && url_path_matches(s, q->path);
+	}
+	return method && path;
 }
 
 static bool protocol_fits(const struct snap_rule *rule,
@@ -293,26 +285,24 @@ static enum fit rule_fits(const struct snapshot_head *h,
 	if (!(rule->flags & RULE_CONSTRAINED))
 		return FIT_YES;
 	if (x->q->stage == POLICY_REQUEST)
-		return method_fits(h, rule, x->q->method) &&
-				       path_fits(h, rule, x->q->path)
-			       ? FIT_YES
-			       : FIT_NO;
+		return request_fits(h, rule, x->q) ? FIT_YES : FIT_NO;
 	if (x->opaque)
 		return rule->action == VERDICT_DENY ? FIT_YES : FIT_NO;
 	return FIT_PERHAPS;
 }
 
 static void found_note(struct found *f, const struct snap_rule *rule,
-		       uint32_t index, enum fit fit)
+		       enum fit fit)
 {
-	uint32_t *lowest = &f->yes;
+	const struct snap_rule **lowest = &f->yes;
 
 	if (fit == FIT_NO)
 		return;
 	if (fit == FIT_PERHAPS)
 		lowest = rule->action == VERDICT_ALLOW ? &f->may_allow
 						       : &f->may_deny;
-	*lowest = MIN(*lowest, index);
+	if (rule->index < (*lowest)->index)
+		*lowest = rule;
 }
 
 /* Goes through one list. Rules before deny_count (of an overlay) are found in
@@ -321,15 +311,13 @@ static void weigh_list(const struct snapshot_head *h,
 		       const struct rules_view *list, const struct question *x,
 		       struct found *deny, struct found *rest)
 {
-	const struct snap_rule *rules = snap_at(h, SECTION_RULES), *rule;
+	const struct snap_rule *rule = list->at, *end = rule + list->count;
 	struct found *f;
-	uint32_t i;
 
-	for (i = 0; i < list->count && list->at[i] < rest->yes; i++) {
-		rule = &rules[list->at[i]];
-		f = list->at[i] < h->deny_count ? deny : rest;
-		if (list->at[i] < f->yes)
-			found_note(f, rule, list->at[i], rule_fits(h, rule, x));
+	for (; rule < end && rule->index < rest->yes->index; rule++) {
+		f = rule->index < h->deny_count ? deny : rest;
+		if (rule->index < f->yes->index)
+			found_note(f, rule, rule_fits(h, rule, x));
 	}
 }
 
@@ -349,36 +337,32 @@ static void weigh_address_denies(const struct snapshot_head *h,
 				 const struct candidates *c,
 				 const struct question *x, struct found *f)
 {
-	const struct snap_rule *rules = snap_at(h, SECTION_RULES), *rule;
-	const struct rules_view *list;
+	const struct snap_rule *rule, *end;
 	unsigned i;
-	uint32_t k;
 
 	*f = FOUND_NOTHING;
 	for (i = c->name_count; h->address_denies && i < c->count; i++) {
-		list = &c->lists[i];
-		for (k = 0; k < list->count && list->at[k] < f->yes; k++) {
-			rule = &rules[list->at[k]];
+		rule = c->lists[i].at;
+		end = rule + c->lists[i].count;
+		for (; rule < end && rule->index < f->yes->index; rule++)
 			if (rule->action == VERDICT_DENY)
-				found_note(f, rule, list->at[k],
-					   rule_fits(h, rule, x));
-		}
+				found_note(f, rule, rule_fits(h, rule, x));
 	}
 }
 
-static void conclude(struct verdict *v, const struct snapshot *snapshot,
-		     enum verdict_source source, uint32_t rule)
+static bool is_found(const struct snap_rule *rule)
 {
-	const struct snap_rule *r = (const struct snap_rule *)snap_at(
-					    snapshot->head, SECTION_RULES) +
-				    rule;
+	return rule != &no_rule;
+}
 
-	v->kind = r->action;
+/* first: the index that counts as 0. */
+static void conclude(struct verdict *v, enum verdict_source source,
+		     const struct snap_rule *rule, uint32_t first)
+{
+	v->kind = rule->action;
 	v->source = source;
-	v->rule = source == VERDICT_OVERLAY_ALLOW
-			  ? rule - snapshot->head->deny_count
-			  : rule;
-	v->by_address = v->kind == VERDICT_ALLOW && r->flags & RULE_ADDRESS;
+	v->rule = rule->index - first;
+	v->by_address = v->kind == VERDICT_ALLOW && rule->flags & RULE_ADDRESS;
 }
 
 /* Steps 3 to 5. *ret: the rules that fit perhaps and come before the end. */
@@ -389,22 +373,23 @@ static void decide_policy(const struct snapshot *policy,
 	struct found denied, nobody, list;
 
 	weigh_address_denies(policy->head, c, x, &denied);
-	if (denied.yes != NO_RULE) {
-		conclude(v, policy, VERDICT_ADDRESS_DENY, denied.yes);
+	if (is_found(denied.yes)) {
+		conclude(v, VERDICT_ADDRESS_DENY, denied.yes, 0);
 		return;
 	}
 	weigh(policy, c, x, &nobody, &list);
-	if (list.yes != NO_RULE) {
-		conclude(v, policy, VERDICT_RULE, list.yes);
+	if (is_found(list.yes)) {
+		conclude(v, VERDICT_RULE, list.yes, 0);
 	} else {
 		v->kind = policy->head->default_action;
 		v->source = VERDICT_DEFAULT;
 	}
-	if (list.may_allow < list.yes)
+	if (list.may_allow->index < list.yes->index)
 		ret->may_allow = list.may_allow;
-	if (list.may_deny < list.yes)
+	if (list.may_deny->index < list.yes->index)
 		ret->may_deny = list.may_deny;
-	ret->may_deny = MIN(ret->may_deny, denied.may_deny);
+	if (is_found(denied.may_deny))
+		ret->may_deny = denied.may_deny;
 }
 
 /* All five steps. A "perhaps" turns a denial into "allowed, look inside", and
@@ -415,26 +400,28 @@ static void decide(const struct snapshot *overlay,
 		   struct verdict *v)
 {
 	struct found deny, allow, list = FOUND_NOTHING;
-	bool perhaps;
+	uint32_t first = overlay ? overlay->head->deny_count : 0;
 
 	weigh(overlay, co, x, &deny, &allow);
-	if (deny.yes != NO_RULE) {
-		conclude(v, overlay, VERDICT_OVERLAY_DENY, deny.yes);
+	if (is_found(deny.yes)) {
+		conclude(v, VERDICT_OVERLAY_DENY, deny.yes, 0);
 		return;
 	}
-	if (allow.yes != NO_RULE)
-		conclude(v, overlay, VERDICT_OVERLAY_ALLOW, allow.yes);
+	if (is_found(allow.yes))
+		conclude(v, VERDICT_OVERLAY_ALLOW, allow.yes, first);
 	else
 		decide_policy(policy, cp, x, &list, v);
 
-	if (v->kind == VERDICT_DENY && allow.may_allow != NO_RULE)
-		conclude(v, overlay, VERDICT_OVERLAY_ALLOW, allow.may_allow);
-	else if (v->kind == VERDICT_DENY && list.may_allow != NO_RULE)
-		conclude(v, policy, VERDICT_RULE, list.may_allow);
+	if (v->kind == VERDICT_DENY && is_found(allow.may_allow))
+		conclude(v, VERDICT_OVERLAY_ALLOW, allow.may_allow, first);
+	else if (v->kind == VERDICT_DENY && is_found(list.may_allow))
+		conclude(v, VERDICT_RULE, list.may_allow, 0);
 
-	perhaps = deny.may_deny != NO_RULE || allow.may_allow < allow.yes ||
-		  list.may_allow != NO_RULE || list.may_deny != NO_RULE;
-	v->inspect |= perhaps && v->kind == VERDICT_ALLOW;
+	if (v->kind == VERDICT_ALLOW)
+		v->inspect |= is_found(deny.may_deny) ||
+			      allow.may_allow->index < allow.yes->index ||
+			      is_found(list.may_allow) ||
+			      is_found(list.may_deny);
 }
 
 void policy_match(const struct snapshot *overlay, const struct snapshot *policy,

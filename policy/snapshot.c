@@ -5,9 +5,6 @@
  * looking: whatever the bytes are, no read leaves the block and no loop is
  * longer than the block is large. Whether the answers make sense is the
  * compiler's business; that nothing crashes is this file's.
- *
- * Every rule is in one list at most, so the lists together are no longer than
- * the rules. That bounds the work of checking, too.
  */
 
 #include "policy/layout.h"
@@ -21,11 +18,10 @@ static const uint32_t item_sizes[] = {
 	[SECTION_HOSTS] = 1,
 	[SECTION_PREFIXES] = sizeof(struct snap_prefix),
 	[SECTION_KEYS] = sizeof(struct snap_key),
-	[SECTION_RULES] = sizeof(struct snap_rule),
+	[SECTION_LISTS] = sizeof(struct snap_rule),
 	[SECTION_PORTS] = sizeof(struct snap_ports),
-	[SECTION_STRINGS] = sizeof(struct snap_string),
+	[SECTION_STRINGS] = 1,
 	[SECTION_NOTES] = sizeof(struct snap_note),
-	[SECTION_LISTS] = sizeof(uint32_t),
 	[SECTION_TEXT] = 1,
 };
 static_assert(ARRAY_LEN(item_sizes) == SECTION_NUM, "a size for each section");
@@ -49,8 +45,8 @@ static bool check_sections(const struct snapshot_head *h)
 	}
 	return h->sections[SECTION_KEYS].count ==
 		       h->sections[SECTION_PREFIXES].count &&
-	       h->sections[SECTION_NOTES].count ==
-		       h->sections[SECTION_RULES].count;
+	       range_is_inside(h->v4_at, h->v4_count,
+			       h->sections[SECTION_KEYS].count);
 }
 
 static bool check_string(const struct snapshot_head *h, struct snap_string s)
@@ -61,37 +57,82 @@ static bool check_string(const struct snapshot_head *h, struct snap_string s)
 static bool check_head(const struct snapshot_head *h)
 {
 	uint32_t slots = h->sections[SECTION_SLOTS].count;
-	uint32_t rules = h->sections[SECTION_RULES].count;
-
 	return slots && !(slots & (slots - 1)) && h->slot_mask == slots - 1 &&
-	       h->deny_count <= rules && h->is_overlay <= 1 &&
-	       (h->is_overlay || !h->deny_count) &&
+	       h->deny_count <= h->sections[SECTION_NOTES].count &&
+	       h->is_overlay <= 1 && (h->is_overlay || !h->deny_count) &&
 	       h->default_action <= VERDICT_ALLOW && h->address_denies <= 1 &&
 	       check_string(h, h->name) && check_string(h, h->file);
 }
 
-/* Ascending indices of rules; takes their number off the budget. */
-static bool check_list(const struct snapshot_head *h, const uint32_t *list,
-		       uint32_t count, uint32_t *budget)
+/* What may still come: each rule stands in one list at most, and each string
+ * takes two bytes at least. So checking ends soon, whatever the bytes. */
+struct budget {
+	uint32_t rules, strings;
+};
+
+/* Methods and paths follow each other. */
+static bool check_strings(const struct snapshot_head *h,
+			  const struct snap_rule *rule, struct budget *b)
+{
+	const char *strings = snap_at(h, SECTION_STRINGS);
+	uint32_t size = h->sections[SECTION_STRINGS].count, i;
+	uint32_t count = (uint32_t)rule->method_count + rule->path_count;
+	uint64_t at = rule->strings_at;
+	uint16_t len;
+
+	if (count > b->strings)
+		return false;
+	b->strings -= count;
+	for (i = 0; i < count; i++) {
+		if (!range_is_inside(at, sizeof(len), size))
+			return false;
+		memcpy(&len, strings + at, sizeof(len));
+		at += sizeof(len);
+		if (!range_is_inside(at, len, size))
+			return false;
+		at += len;
+	}
+	return true;
+}
+
+static bool check_rule(const struct snapshot_head *h,
+		       const struct snap_rule *rule, struct budget *b)
+{
+	bool constrained = rule->method_count || rule->path_count;
+
+	return rule->index < h->sections[SECTION_NOTES].count &&
+	       rule->action <= VERDICT_ALLOW && rule->protocol < PROTOCOL_NUM &&
+	       constrained == !!(rule->flags & RULE_CONSTRAINED) &&
+	       (!h->is_overlay || (rule->action == VERDICT_DENY) ==
+					  (rule->index < h->deny_count)) &&
+	       (rule->port_count < 2 ||
+		range_is_inside(rule->ports_at, rule->port_count,
+				h->sections[SECTION_PORTS].count)) &&
+	       check_strings(h, rule, b);
+}
+
+static bool check_list(const struct snapshot_head *h,
+		       const struct snap_rule *list, uint32_t count,
+		       struct budget *b)
 {
 	uint32_t i;
 
-	if (count > *budget)
+	if (count > b->rules)
 		return false;
-	*budget -= count;
+	b->rules -= count;
 	for (i = 0; i < count; i++)
-		if (list[i] >= h->sections[SECTION_RULES].count ||
-		    (i && list[i] <= list[i - 1]))
+		if (!check_rule(h, &list[i], b) ||
+		    (i && list[i].index <= list[i - 1].index))
 			return false;
 	return true;
 }
 
 static bool check_host(const struct snapshot_head *h, uint32_t at,
-		       uint32_t *budget)
+		       struct budget *b)
 {
 	uint32_t size = h->sections[SECTION_HOSTS].count, lists;
 	const struct snap_host *host;
-	const uint32_t *list;
+	const struct snap_rule *list;
 
 	if (at % 8 ||
 	    !range_is_inside(at, offsetof(struct snap_host, name), size))
@@ -105,27 +146,26 @@ static bool check_host(const struct snapshot_head *h, uint32_t at,
 			     size))
 		return false;
 	list = (const void *)((const char *)host + lists);
-	return check_list(h, list, host->self_count, budget) &&
-	       check_list(h, list + host->self_count, host->below_count,
-			  budget);
+	return check_list(h, list, host->self_count, b) &&
+	       check_list(h, list + host->self_count, host->below_count, b);
 }
 
-static bool check_slots(const struct snapshot_head *h, uint32_t *budget)
+static bool check_slots(const struct snapshot_head *h, struct budget *b)
 {
 	const struct snap_slot *slots = snap_at(h, SECTION_SLOTS);
 	uint32_t i;
 
 	for (i = 0; i < h->sections[SECTION_SLOTS].count; i++)
-		if (slots[i].at && !check_host(h, slots[i].at, budget))
+		if (slots[i].at && !check_host(h, slots[i].at, b))
 			return false;
 	return true;
 }
 
 /* A parent stands earlier and is shorter: chains end, after 129 at most. */
-static bool check_prefixes(const struct snapshot_head *h, uint32_t *budget)
+static bool check_prefixes(const struct snapshot_head *h, struct budget *b)
 {
 	const struct snap_prefix *prefixes = snap_at(h, SECTION_PREFIXES), *p;
-	const uint32_t *lists = snap_at(h, SECTION_LISTS);
+	const struct snap_rule *lists = snap_at(h, SECTION_LISTS);
 	uint32_t i;
 
 	for (i = 0; i < h->sections[SECTION_PREFIXES].count; i++) {
@@ -137,43 +177,20 @@ static bool check_prefixes(const struct snapshot_head *h, uint32_t *budget)
 			return false;
 		if (!range_is_inside(p->at, p->count,
 				     h->sections[SECTION_LISTS].count) ||
-		    !check_list(h, lists + p->at, p->count, budget))
+		    !check_list(h, lists + p->at, p->count, b))
 			return false;
 	}
 	return true;
 }
 
-static bool check_rule(const struct snapshot_head *h, uint32_t at)
+static bool check_notes(const struct snapshot_head *h)
 {
-	const struct snap_rule *rule =
-		(const struct snap_rule *)snap_at(h, SECTION_RULES) + at;
-	const struct snap_note *note =
-		(const struct snap_note *)snap_at(h, SECTION_NOTES) + at;
-	bool constrained = rule->method_count || rule->path_count;
-	uint32_t strings = h->sections[SECTION_STRINGS].count;
-
-	return rule->action <= VERDICT_ALLOW && rule->protocol < PROTOCOL_NUM &&
-	       constrained == !!(rule->flags & RULE_CONSTRAINED) &&
-	       (!h->is_overlay ||
-		(rule->action == VERDICT_DENY) == (at < h->deny_count)) &&
-	       (rule->port_count < 2 ||
-		range_is_inside(rule->ports_at, rule->port_count,
-				h->sections[SECTION_PORTS].count)) &&
-	       range_is_inside(rule->methods_at, rule->method_count, strings) &&
-	       range_is_inside(rule->paths_at, rule->path_count, strings) &&
-	       check_string(h, note->text) && check_string(h, note->file);
-}
-
-static bool check_rules(const struct snapshot_head *h)
-{
-	const struct snap_string *strings = snap_at(h, SECTION_STRINGS);
+	const struct snap_note *notes = snap_at(h, SECTION_NOTES);
 	uint32_t i;
 
-	for (i = 0; i < h->sections[SECTION_RULES].count; i++)
-		if (!check_rule(h, i))
-			return false;
-	for (i = 0; i < h->sections[SECTION_STRINGS].count; i++)
-		if (!check_string(h, strings[i]))
+	for (i = 0; i < h->sections[SECTION_NOTES].count; i++)
+		if (!check_string(h, notes[i].text) ||
+		    !check_string(h, notes[i].file))
 			return false;
 	return true;
 }
@@ -181,7 +198,7 @@ static bool check_rules(const struct snapshot_head *h)
 int snapshot_open(const void *bytes, size_t len, struct snapshot *ret)
 {
 	const struct snapshot_head *h = bytes;
-	uint32_t budget;
+	struct budget b;
 
 	if (len < sizeof(*h) || len > SNAPSHOT_MAX_BYTES ||
 	    (uintptr_t)bytes % SNAPSHOT_ALIGN || h->magic != SNAPSHOT_MAGIC ||
@@ -189,9 +206,9 @@ int snapshot_open(const void *bytes, size_t len, struct snapshot *ret)
 	    !check_sections(h) || !check_head(h))
 		return -EINVAL;
 
-	budget = h->sections[SECTION_RULES].count;
-	if (!check_slots(h, &budget) || !check_prefixes(h, &budget) ||
-	    !check_rules(h))
+	b.rules = h->sections[SECTION_NOTES].count;
+	b.strings = h->sections[SECTION_STRINGS].count / sizeof(uint16_t);
+	if (!check_slots(h, &b) || !check_prefixes(h, &b) || !check_notes(h))
 		return -EINVAL;
 	ret->head = h;
 	ret->len = len;
@@ -205,7 +222,7 @@ uint64_t snapshot_generation(const struct snapshot *s)
 
 uint32_t snapshot_rule_count(const struct snapshot *s)
 {
-	return s->head->sections[SECTION_RULES].count;
+	return s->head->sections[SECTION_NOTES].count;
 }
 
 struct span snapshot_name(const struct snapshot *s)
