@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dnsd.py ADDRESS FILE - a DNS server for the lab, UDP and TCP
+
+FILE is JSON {"name": {"A": [..], "AAAA": [..], "ttl": n, "truncate": bool}},
+read again for every question; every question is appended to FILE.log.
+"""
+import json
+import socket
+import struct
+import sys
+import threading
+
+ADDRESS, FILE = sys.argv[1], sys.argv[2]
+
+
+def question(data):
+    at, labels = 12, []
+    while data[at]:
+        labels.append(data[at + 1:at + 1 + data[at]].decode("latin1"))
+        at += 1 + data[at]
+    qtype = struct.unpack(">H", data[at + 1:at + 3])[0]
+    return ".".join(labels).lower(), qtype, data[12:at + 5]
+
+
+def answer(data, tcp):
+    name, qtype, raw = question(data)
+    zone = json.load(open(FILE))
+    with open(FILE + ".log", "a") as log:
+        log.write(f"{name} {qtype} {'tcp' if tcp else 'udp'}\n")
+    entry = zone.get(name)
+    rcode = 0 if entry is not None else 3
+    entry = entry or {}
+    records = []
+    for kind, number, family in (("A", 1, socket.AF_INET), ("AAAA", 28, socket.AF_INET6)):
+        if qtype == number:
+            records = [struct.pack(">HHHIH", 0xC00C, number, 1, entry.get("ttl", 60),
+                                   4 if number == 1 else 16) + socket.inet_pton(family, a)
+                       for a in entry.get(kind, [])]
+    flags = 0x8180 | rcode
+    if entry.get("truncate") and not tcp:
+        flags, records = flags | 0x0200, []
+    return data[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0) + raw + b"".join(records)
+
+
+def serve_udp():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((ADDRESS, 53))
+    while True:
+        data, peer = s.recvfrom(4096)
+        try:
+            s.sendto(answer(data, False), peer)
+        except Exception:
+            pass
+
+
+def serve_tcp():
+    s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((ADDRESS, 53))
+    s.listen(16)
+    while True:
+        c, _ = s.accept()
+        with c:
+            c.settimeout(5)
+            try:
+                size = struct.unpack(">H", c.recv(2))[0]
+                data = b""
+                while len(data) < size:
+                    data += c.recv(size - len(data))
+                reply = answer(data, True)
+                c.sendall(struct.pack(">H", len(reply)) + reply)
+            except Exception:
+                pass
+
+
+threading.Thread(target=serve_tcp, daemon=True).start()
+serve_udp()

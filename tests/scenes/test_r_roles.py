@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles die, the fence stands: nothing escapes, service is back, nothing is lost."""
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import SECRET
+from lab import ORIGIN4
+
+API = "https://api.lab.test"
+
+
+@pytest.mark.parametrize("role", ["gateway", "vault", "control"])
+def test_killed_role_is_back_within_a_second(lab, sandbox, role, origin_seen):
+    pid = lab.role_pid(role)
+    os.kill(pid, signal.SIGKILL)
+    start = time.monotonic()
+    lab.wait(lambda: sandbox.curl("--connect-timeout", "2", f"{API}/back-{role}")[0] == 200, 5,
+             f"service after the {role} died")
+    took = time.monotonic() - start
+    new = lab.wait(lambda: _pid_or_none(lab, role, pid), 5, "the new role")
+    assert new != pid and took < 1.5, took
+    assert dict(origin_seen(path=f"/back-{role}")[-1]["headers"])["Authorization"] == f"Bearer {SECRET}"
+    assert sandbox.curl("https://denied.lab.test/")[0] == 0
+
+
+def _pid_or_none(lab, role, old):
+    try:
+        pid = lab.role_pid(role)
+        return pid if pid and pid != old else None
+    except (OSError, KeyError, AssertionError):
+        return None
+
+
+def test_nothing_escapes_while_the_gateway_is_stopped(lab, sandbox, origin_seen):
+    pid = lab.role_pid("gateway")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for args in (["http://plain.lab.test/esc"], ["--resolve", f"plain.lab.test:80:{ORIGIN4}",
+                     "http://plain.lab.test/esc"]):
+            r = sandbox.run("curl", "-sS", "--max-time", "1", *args)
+            assert r.returncode != 0
+        ping = sandbox.run("ping", "-c", "1", "-W", "1", ORIGIN4)
+        assert ping.returncode != 0
+        assert not origin_seen(path="/esc")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_acknowledged_state_survives_every_kill(lab, sandbox):
+    lab.credential("survivor", "value-that-survives")
+    before = lab.admin.get("/v1/vault")
+    for role in ("vault", "control", "gateway"):
+        old = lab.role_pid(role)
+        os.kill(old, signal.SIGKILL)
+        lab.wait(lambda: _pid_or_none(lab, role, old), 5, f"the new {role}")
+    lab.wait(lambda: sandbox.curl(f"{API}/survived")[0] == 200, 5, "service")
+    assert lab.admin.get("/v1/vault") == before
+    names = {s["id"] for s in lab.admin.get("/v1/sandboxes")["sandboxes"]}
+    assert {"sandbox-1", "sandbox-2"} <= names
+    lab.admin.call("DELETE", "/v1/credentials/survivor", expect=204)
+
+
+def test_roles_hold_no_more_than_they_need(lab):
+    for role in ("gateway", "vault", "control"):
+        pid = lab.role_pid(role)
+        status = Path(f"/proc/{pid}/status").read_text()
+        assert "CapEff:\t0000000000000000" in status, role
+        assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status, role
+        core = Path(f"/proc/{pid}/limits").read_text()
+        assert "Max core file size         0" in core
+        sockets = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        if role == "gateway":
+            assert not [s for s in sockets if "vault" in s or ".mdb" in s]
+
+
+def test_sighup_reopens_the_audit_file(lab, sandbox):
+    moved = lab.audit_path.with_suffix(".1")
+    lab.audit_path.rename(moved)
+    lab.daemon.send_signal(signal.SIGHUP)
+    lab.wait(lambda: lab.audit_path.exists(), 5, "the new audit file")
+    lab.wait(lambda: sandbox.curl(f"{API}/rotated")[0] == 200 and lab.records(path="/rotated"), 5,
+             "a record in the new file")
