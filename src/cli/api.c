@@ -19,18 +19,16 @@
 
 enum { CONFIG_MAX = 1024 * 1024, PROBE_MS = 2000, CALL_MS = 60000 };
 
-/* The socket that the configuration file names. A file that is not there
- * (given: named by the operator, so it must be) is the empty configuration. */
-static int socket_from_config(struct api *api, const char *file, bool given)
+int api_config(const struct opt_daemon *d, struct config **ret)
 {
 	struct buf text CLEANUP(buf_fini) = BUF_INIT(CONFIG_MAX);
-	struct config *config = NULL;
-	struct diag d = { 0 };
+	const char *file = d->config ? d->config : CLI_CONFIG_FILE;
+	struct diag diag = { 0 };
 	char line[1024];
 	int r;
 
 	r = file_read(file, &text);
-	if (r == -ENOENT && !given) {
+	if (r == -ENOENT && !d->config) {
 		buf_clear(&text);
 		r = buf_put_str(&text, "{}");
 	}
@@ -39,13 +37,32 @@ static int socket_from_config(struct api *api, const char *file, bool given)
 			err_text(r));
 		return r;
 	}
-	(void)span_copy(span_str(file), d.file, sizeof(d.file));
-	r = config_parse(buf_peek(&text), &config, &d);
-	if (r) {
+	(void)span_copy(span_str(file), diag.file, sizeof(diag.file));
+	r = config_parse(buf_peek(&text), ret, &diag);
+	if (r)
 		fprintf(stderr, "sallyport: %s\n",
-			diag_text(&d, line, sizeof(line)));
-		return r;
+			diag_text(&diag, line, sizeof(line)));
+	return r;
+}
+
+int api_init(struct api *api, const struct opt_daemon *d)
+{
+	const char *socket = d->socket;
+	struct config *config;
+	int r;
+
+	*api = (struct api){ .json = d->json };
+	if (!socket && !d->config)
+		socket = getenv("SALLYPORT_SOCKET");
+	if (socket && *socket) {
+		if (span_copy(span_str(socket), api->socket,
+			      sizeof(api->socket)))
+			return 0;
+		return -ENAMETOOLONG;
 	}
+	r = api_config(d, &config);
+	if (r)
+		return r;
 	if (config->admin_socket && *config->admin_socket)
 		(void)snprintf(api->socket, sizeof(api->socket), "%s",
 			       config->admin_socket);
@@ -53,22 +70,6 @@ static int socket_from_config(struct api *api, const char *file, bool given)
 		(void)snprintf(api->socket, sizeof(api->socket),
 			       "%s/admin.sock", config->run_dir);
 	config_free(config);
-	return 0;
-}
-
-int api_init(struct api *api, const struct opt_daemon *d)
-{
-	const char *socket = d->socket;
-
-	*api = (struct api){ .json = d->json };
-	if (!socket && !d->config)
-		socket = getenv("SALLYPORT_SOCKET");
-	if (!socket || !*socket)
-		return socket_from_config(
-			api, d->config ? d->config : CLI_CONFIG_FILE,
-			d->config != NULL);
-	if (!span_copy(span_str(socket), api->socket, sizeof(api->socket)))
-		return -ENAMETOOLONG;
 	return 0;
 }
 
@@ -125,8 +126,9 @@ int api_call(const struct api *api, const char *method, const char *path,
 	r = httpd_client_call(&target, method, path, body, &ret->status,
 			      &ret->body);
 	if (r) {
-		fprintf(stderr, "sallyport: no answer from the daemon at %s: "
-				"%s\n",
+		fprintf(stderr,
+			"sallyport: no answer from the daemon at %s: "
+			"%s\n",
 			api->socket, err_text(r));
 		return CLI_UNREACHABLE;
 	}

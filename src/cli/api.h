@@ -25,6 +25,12 @@ struct api {
 	bool quiet; /* api_answers() probes without a sentence */
 };
 
+struct config;
+
+/* The daemon's configuration file: --config, else the usual one; a usual one
+ * that is not there is empty. 0 or -errno after a sentence. */
+WUNRES int api_config(const struct opt_daemon *d, struct config **ret);
+
 /* Finds the socket; does not connect. 0, or -EINVAL after a sentence about
  * the configuration file. */
 WUNRES int api_init(struct api *api, const struct opt_daemon *d);

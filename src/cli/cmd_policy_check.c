@@ -52,6 +52,7 @@ int cmd_policy_check(int argc, char **argv)
 	const struct opt_usage usage = {
 		.line = "policy check DIR|FILE...",
 		.min = 1,
+		.max = OPT_ANY,
 	};
 	struct opt_words words;
 	unsigned i;

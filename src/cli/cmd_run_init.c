@@ -81,8 +81,9 @@ static int init_prepare(struct init *in)
 	if (!r)
 		r = inside_trust(buf_peek(&in->ca));
 	if (!r && chdir(in->folder)) {
-		fprintf(stderr, "sallyport: %s is not in the sandbox, starting "
-				"in /\n",
+		fprintf(stderr,
+			"sallyport: %s is not in the sandbox, starting "
+			"in /\n",
 			in->folder);
 		if (chdir("/"))
 			r = -errno;
@@ -136,6 +137,7 @@ static int init_parse(int argc, char **argv, struct init *in)
 	const struct opt_usage usage = {
 		.line = "run-init (only `sallyport run` calls this)",
 		.min = 1,
+		.max = OPT_ANY,
 		.stop_at_word = true,
 		.opts = opts,
 	};

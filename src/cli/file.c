@@ -54,8 +54,8 @@ int file_read(const char *path, struct buf *buf)
 
 int file_write(const char *path, mode_t mode, struct span bytes)
 {
-	int fd CLEANUP_FD = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-				 mode);
+	int fd CLEANUP_FD =
+		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	ssize_t n;
 
 	if (fd < 0 || fchmod(fd, mode))
@@ -142,8 +142,9 @@ int value_read(const char *from, struct secret **ret)
 			s = secret_free(s);
 	}
 	if (r < 0) {
-		fprintf(stderr, "sallyport: %s could not be read as a value: "
-				"%s\n",
+		fprintf(stderr,
+			"sallyport: %s could not be read as a value: "
+			"%s\n",
 			path, r == -ENODATA ? "it is empty" : err_text(r));
 		return r;
 	}

@@ -83,8 +83,9 @@ int inside_drop(void)
 	if (!r && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		r = -errno;
 	if (r)
-		fprintf(stderr, "sallyport: privileges could not be dropped: "
-				"%s\n",
+		fprintf(stderr,
+			"sallyport: privileges could not be dropped: "
+			"%s\n",
 			err_text(r));
 	return r;
 }

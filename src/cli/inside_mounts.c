@@ -95,8 +95,10 @@ static const char *const device_nodes[] = { "null",   "zero",	 "full",
 					    "random", "urandom", "tty" };
 
 static const char *const device_links[][2] = {
-	{ "/proc/self/fd", "/dev/fd" },	    { "/proc/self/fd/0", "/dev/stdin" },
-	{ "/proc/self/fd/1", "/dev/stdout" }, { "/proc/self/fd/2", "/dev/stderr" },
+	{ "/proc/self/fd", "/dev/fd" },
+	{ "/proc/self/fd/0", "/dev/stdin" },
+	{ "/proc/self/fd/1", "/dev/stdout" },
+	{ "/proc/self/fd/2", "/dev/stderr" },
 	{ "pts/ptmx", "/dev/ptmx" },
 };
 

@@ -131,7 +131,7 @@ static int caller_gather(struct buf *extra)
 	return 0;
 }
 
-static int system_gather(struct buf *bundle)
+int trust_system(struct buf *bundle)
 {
 	unsigned i;
 	int r;
@@ -150,7 +150,7 @@ static int bundles_write(struct span ca)
 	struct buf extra CLEANUP(buf_fini) = BUF_INIT(BUNDLE_MAX);
 	int r;
 
-	r = system_gather(&bundle);
+	r = trust_system(&bundle);
 	if (!r)
 		r = caller_gather(&extra);
 	if (r)
@@ -198,10 +198,20 @@ static bool java_store_find(const char *options, char path[PATH_MAX])
 static int java_store_make(const char *from)
 {
 	static const char *const argv[] = {
-		"keytool",	"-importcert", "-noprompt", "-trustcacerts",
-		"-alias",	"sallyport",   "-file",	    CA_FILE,
-		"-keystore",	JAVA_STORE,    "-storepass", "changeit",
-		"-J-XX:TieredStopAtLevel=1", NULL,
+		"keytool",
+		"-importcert",
+		"-noprompt",
+		"-trustcacerts",
+		"-alias",
+		"sallyport",
+		"-file",
+		CA_FILE,
+		"-keystore",
+		JAVA_STORE,
+		"-storepass",
+		"changeit",
+		"-J-XX:TieredStopAtLevel=1",
+		NULL,
 	};
 	struct buf store CLEANUP(buf_fini) = BUF_INIT(STORE_MAX);
 	int r;
@@ -226,8 +236,9 @@ static void java_trust(void)
 	    !java_store_find(options, path))
 		return;
 	if (java_store_make(path)) {
-		fprintf(stderr, "sallyport: no copy of %s could be made, Java "
-				"will not trust the gateway\n",
+		fprintf(stderr,
+			"sallyport: no copy of %s could be made, Java "
+			"will not trust the gateway\n",
 			path);
 		return;
 	}

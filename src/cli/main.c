@@ -12,13 +12,15 @@
 static command_fn cmd_help, cmd_version;
 
 static const struct command audit_commands[] = {
-	{ "tail", cmd_audit_tail, NULL, "print audit records, -f: as they come" },
+	{ "tail", cmd_audit_tail, NULL,
+	  "print audit records, -f: as they come" },
 	{ 0 },
 };
 
 static const struct command binding_commands[] = {
 	{ "list", cmd_binding_list, NULL, "list bindings" },
-	{ "put", cmd_binding_put, NULL, "create or replace bindings of a file" },
+	{ "put", cmd_binding_put, NULL,
+	  "create or replace bindings of a file" },
 	{ "rm", cmd_binding_rm, NULL, "remove a binding" },
 	{ 0 },
 };
@@ -29,10 +31,13 @@ static const struct command ca_commands[] = {
 };
 
 static const struct command policy_commands[] = {
-	{ "check", cmd_policy_check, NULL, "check policy files, say what is wrong" },
-	{ "explain", cmd_policy_explain, NULL, "say what would decide a request" },
+	{ "check", cmd_policy_check, NULL,
+	  "check policy files, say what is wrong" },
+	{ "explain", cmd_policy_explain, NULL,
+	  "say what would decide a request" },
 	{ "list", cmd_policy_list, NULL, "list the policies in force" },
-	{ "put", cmd_policy_put, NULL, "create or replace the policies of a file" },
+	{ "put", cmd_policy_put, NULL,
+	  "create or replace the policies of a file" },
 	{ "reload", cmd_policy_reload, NULL, "read the policy folder again" },
 	{ "rm", cmd_policy_rm, NULL, "remove a policy that was put" },
 	{ "test", cmd_policy_test, NULL, "run policy case files" },
@@ -48,7 +53,8 @@ static const struct command sandbox_commands[] = {
 };
 
 static const struct command token_commands[] = {
-	{ "create", cmd_token_create, NULL, "make an admin token, print it once" },
+	{ "create", cmd_token_create, NULL,
+	  "make an admin token, print it once" },
 	{ "list", cmd_token_list, NULL, "list admin tokens" },
 	{ "rm", cmd_token_rm, NULL, "revoke an admin token" },
 	{ 0 },
@@ -57,9 +63,11 @@ static const struct command token_commands[] = {
 static const struct command vault_commands[] = {
 	{ "init", cmd_vault_init, NULL, "make a new vault and its key file" },
 	{ "list", cmd_vault_list, NULL, "list credentials, never values" },
-	{ "put", cmd_vault_put, NULL, "store a credential from stdin or @FILE" },
+	{ "put", cmd_vault_put, NULL,
+	  "store a credential from stdin or @FILE" },
 	{ "rm", cmd_vault_rm, NULL, "remove a credential" },
-	{ "rotate-dek", cmd_vault_rotate_dek, NULL, "encrypt all records anew" },
+	{ "rotate-dek", cmd_vault_rotate_dek, NULL,
+	  "encrypt all records anew" },
 	{ "rotate-kek", cmd_vault_rotate_kek, NULL, "wrap the data key anew" },
 	{ "verify", cmd_vault_verify, NULL, "check every record" },
 	{ 0 },
@@ -68,7 +76,8 @@ static const struct command vault_commands[] = {
 static const struct command commands[] = {
 	{ "run", cmd_run, NULL, "run a command in a sandbox" },
 	{ "run-init", cmd_run_init, NULL, NULL }, /* inside that sandbox */
-	{ "policy", NULL, policy_commands, "check, test, explain, change policy" },
+	{ "policy", NULL, policy_commands,
+	  "check, test, explain, change policy" },
 	{ "vault", NULL, vault_commands, "credentials and their keys" },
 	{ "binding", NULL, binding_commands, "which credential goes where" },
 	{ "sandbox", NULL, sandbox_commands, "who lives behind an interface" },
@@ -112,8 +121,9 @@ static int command_unknown(const struct command *table, const char *prefix,
 			words[count++] = table->name;
 	near = diag_suggest(name, words);
 	fprintf(stderr, "sallyport: there is no command '%s%s%s'%s%s%s\n",
-		prefix, *prefix ? " " : "", name, near ? ", did you mean '" : "",
-		near ? near : "", near ? "'?" : "");
+		prefix, *prefix ? " " : "", name,
+		near ? ", did you mean '" : "", near ? near : "",
+		near ? "'?" : "");
 	return CLI_USAGE;
 }
 

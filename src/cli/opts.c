@@ -137,9 +137,9 @@ int opts_parse(const struct opt_usage *usage, int argc, char **argv,
 	}
 	if (count < usage->min)
 		return usage_error(usage, "something is missing", NULL);
-	if (usage->max && count > usage->max)
-		return usage_error(usage, "one word too many:",
-				   argv[usage->max]);
+	if (count > usage->max)
+		return usage_error(usage,
+				   "one word too many:", argv[usage->max]);
 	argv[count] = NULL;
 	*ret = (struct opt_words){ .items = argv, .count = count };
 	return 0;

@@ -26,7 +26,7 @@ struct opt {
 	char letter;	  /* short form, or 0 */
 };
 
-enum { OPT_LIST_MAX = 256 };
+enum { OPT_LIST_MAX = 256, OPT_ANY = 1000000 };
 
 struct opt_list {
 	const char *items[OPT_LIST_MAX];
@@ -41,7 +41,7 @@ struct opt_words {
 
 struct opt_usage {
 	const char *line;	/* "policy check FILE..." */
-	unsigned min, max;	/* number of words; max 0: any number */
+	unsigned min, max;	/* number of words; max may be OPT_ANY */
 	bool stop_at_word;	/* the first word ends the options */
 	const struct opt *opts;
 };

@@ -4,79 +4,23 @@
 #include "src/cli/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/base/fd.h"
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/role/tool.h"
+
+enum { OUTPUT_MAX = 16 * 1024, TIMEOUT_MS = 60000 };
 
 int proc_status(int wait_status)
 {
 	if (WIFEXITED(wait_status))
 		return WEXITSTATUS(wait_status);
 	return 128 + WTERMSIG(wait_status);
-}
-
-/* The child: default signals, stdin from the pipe, nothing else inherited. */
-NORETURN static void proc_child(const char *const *argv, int in)
-{
-	sigset_t none;
-
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (dup2(in, STDIN_FILENO) < 0 ||
-	    dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-		_exit(127);
-	(void)close_range(3, ~0u, 0);
-	(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
-	_exit(127);
-}
-
-static int feed(int fd, struct span input)
-{
-	ssize_t n;
-
-	while (input.len) {
-		n = write(fd, input.ptr, input.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		input = span_from(input, (size_t)n);
-	}
-	return 0;
-}
-
-int proc_run(const char *const *argv, struct span input)
-{
-	int status, r, fds[2];
-	sigset_t pipe_only, before;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
-	/* a program that does not read all its input is no reason to die */
-	(void)sigemptyset(&pipe_only);
-	(void)sigaddset(&pipe_only, SIGPIPE);
-	(void)sigprocmask(SIG_BLOCK, &pipe_only, &before);
-	pid = fork();
-	if (!pid)
-		proc_child(argv, fds[0]);
-	(void)fd_close(fds[0]);
-	r = pid < 0 ? -errno : feed(fds[1], input);
-	(void)fd_close(fds[1]);
-	(void)sigtimedwait(&pipe_only, NULL, &(struct timespec){ 0 });
-	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	if (pid < 0)
-		return r;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return proc_status(status);
 }
 
 bool proc_find(const char *name, char *ret_path, size_t size)
@@ -96,17 +40,27 @@ bool proc_find(const char *name, char *ret_path, size_t size)
 	return false;
 }
 
-bool proc_folder(char *ret_path, size_t size)
+int proc_run(const char *const *argv, struct span input)
 {
-	ssize_t len = readlink("/proc/self/exe", ret_path, size);
-	char *slash;
+	struct buf output CLEANUP(buf_fini) = BUF_INIT(OUTPUT_MAX);
+	const char *words[PROC_WORDS_MAX + 1] = { 0 };
+	char path[PATH_MAX];
+	struct span said;
+	unsigned i;
+	int r;
 
-	if (len <= 0 || (size_t)len >= size)
-		return false;
-	ret_path[len] = '\0';
-	slash = strrchr(ret_path, '/');
-	if (!slash)
-		return false;
-	*slash = '\0';
-	return true;
+	if (!proc_find(argv[0], path, sizeof(path))) {
+		fprintf(stderr, "sallyport: there is no %s in PATH\n", argv[0]);
+		return -ENOENT;
+	}
+	words[0] = path;
+	for (i = 1; argv[i]; i++) {
+		must(i < PROC_WORDS_MAX);
+		words[i] = argv[i];
+	}
+	r = tool_run(words, input, &output, TIMEOUT_MS);
+	said = buf_peek(&output);
+	if (r && said.len)
+		fprintf(stderr, "%s: %.*s", argv[0], SPAN_FMT(said));
+	return r;
 }

@@ -11,16 +11,13 @@
 struct buf;
 struct secret;
 
-/* Runs argv[0] (found in PATH) with `input` on its stdin and its stdout sent
- * to our stderr. 0; > 0 the exit status that was not 0 (128 + signal when it
- * was killed); -errno when it could not be run. */
+/* Runs argv[0] (found in PATH) to its end with `input` on its stdin; what it
+ * said goes to stderr when it failed. 0; > 0 its exit status; -errno. */
+enum { PROC_WORDS_MAX = 24 };
 WUNRES int proc_run(const char *const *argv, struct span input);
 
 /* The full path of a program in PATH. False when there is none. */
 WUNRES bool proc_find(const char *name, char *ret_path, size_t size);
-
-/* Folder of the program that is running. False when unknown. */
-WUNRES bool proc_folder(char *ret_path, size_t size);
 
 /* Exit status of a waited-for process as a shell tells it. */
 int proc_status(int wait_status);

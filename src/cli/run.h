@@ -71,9 +71,40 @@ void run_child_signals(struct run_child *child);
  * "sallyport", "run-init". */
 WUNRES int run_child_start(struct run_child *child, struct span ca,
 			   char *const *argv, char *const *environment);
+/* Did a signal arrive that ends us, while they were blocked? */
+bool run_child_is_interrupted(void);
 /* Lets it go on, passes signals on, returns CMD's exit status. */
 int run_child_wait(struct run_child *child);
 void run_child_stop(struct run_child *child);
+
+/* -- run_register.c: what the daemon has to know ---------------------------- */
+
+struct run_registration {
+	const char *id;
+	bool policy, sandbox; /* put there, to be taken away */
+};
+
+struct run_secrets;
+
+struct run_wishes {
+	const char *policy_file, *binding_file; /* NULL: none */
+	const struct opt_list *labels;		 /* "key=value" */
+	const struct run_secrets *secrets;
+	const struct run_net *net;
+};
+
+/* Policy, sandbox, then credentials and bindings in one change. CLI_OK, or
+ * another exit code after a sentence. */
+WUNRES int run_register_start(struct run_registration *reg,
+			      const struct api *api,
+			      const struct run_wishes *wishes);
+void run_register_stop(struct run_registration *reg, const struct api *api);
+
+/* -- run_summary.c: what was allowed, denied, injected ---------------------- */
+
+/* since: clock_text() of when the run began. */
+void run_summary_print(const struct api *api, const char *id,
+		       const char *since);
 
 /* -- run_secrets.c: the credentials given with --credential ---------------- */
 
@@ -93,9 +124,6 @@ struct run_secrets {
 /* From "NAME=@FILE" words. */
 WUNRES int run_secrets_read(struct run_secrets *s, const struct opt_list *words);
 void run_secrets_wipe(struct run_secrets *s);
-/* {"name": ..., "value": ...} members of one credential into body; the caller
- * wipes body. */
-WUNRES int run_secret_body(const struct run_credential *c, struct buf *body);
 /* Copies the environment without the variables that hold one of the values;
  * says which on stderr. Free with free(). */
 char **run_secrets_environment(const struct run_secrets *s, char **from);

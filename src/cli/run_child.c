@@ -43,6 +43,16 @@ void run_child_signals(struct run_child *child)
 	(void)sigprocmask(SIG_BLOCK, &set, &child->before);
 }
 
+bool run_child_is_interrupted(void)
+{
+	sigset_t pending;
+
+	return !sigpending(&pending) && (sigismember(&pending, SIGINT) == 1 ||
+					 sigismember(&pending, SIGTERM) == 1 ||
+					 sigismember(&pending, SIGHUP) == 1 ||
+					 sigismember(&pending, SIGQUIT) == 1);
+}
+
 NORETURN static void child_exec(const sigset_t *mask, int go, int ca,
 				char *const *argv, char *const *environment)
 {
@@ -78,8 +88,9 @@ int run_child_start(struct run_child *child, struct span ca, char *const *argv,
 	(void)fd_close(fds[0]);
 	if (pid < 0) {
 		(void)fd_close(fds[1]);
-		fprintf(stderr, "sallyport: the kernel made no namespaces: "
-				"%s\n",
+		fprintf(stderr,
+			"sallyport: the kernel made no namespaces: "
+			"%s\n",
 			err_text(errno));
 		return -errno;
 	}

@@ -31,6 +31,7 @@
 #include "src/base/secret.h"
 #include "src/cli/proc.h"
 #include "src/cli/run.h"
+#include "src/role/spawn.h"
 
 #define FOLDER "/run/sallyport-standalone"
 #define NODE   FOLDER "/node" /* all that goes with the daemon */
@@ -117,7 +118,7 @@ NORETURN static void daemon_exec(void)
 	static char program[] = "sallyportd", option[] = "--config",
 		    file[] = NODE "/sallyport.json";
 	static char *const argv[] = { program, option, file, NULL };
-	char folder[PATH_MAX], path[PATH_MAX + 16];
+	char path[PATH_MAX];
 	int in = open("/dev/null", O_RDWR);
 	int log = open(NODE "/daemon.log",
 		       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
@@ -129,10 +130,8 @@ NORETURN static void daemon_exec(void)
 	    dup2(in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
 		_exit(127);
 	(void)close_range(3, ~0u, 0);
-	if (proc_folder(folder, sizeof(folder))) {
-		(void)snprintf(path, sizeof(path), "%s/sallyportd", folder);
+	if (!spawn_beside(program, path, sizeof(path)))
 		(void)execv(path, argv);
-	}
 	(void)execvp(argv[0], argv);
 	fprintf(stderr, "sallyportd is neither beside sallyport nor in PATH\n");
 	_exit(127);

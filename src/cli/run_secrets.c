@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_secrets.c - credentials given to `sallyport run`: read, sent, hidden
+/* run_secrets.c - credentials given to `sallyport run`: read and hidden
  *
  * The values are in locked memory between reading and sending. The sandbox
  * shares the machine's files, so the file a value came from is masked there,
@@ -17,7 +17,6 @@
 #include "src/base/secret.h"
 #include "src/cli/proc.h"
 #include "src/cli/run.h"
-#include "src/text/json.h"
 
 /* Shorter values are looked for as a whole only: "a" is in every variable. */
 enum { PART_MIN = 8 };
@@ -66,17 +65,6 @@ void run_secrets_wipe(struct run_secrets *s)
 	*s = (struct run_secrets){ 0 };
 }
 
-int run_secret_body(const struct run_credential *c, struct buf *body)
-{
-	struct json_out out;
-
-	json_start(&out, body);
-	json_open_object(&out, NULL);
-	json_put_text(&out, "value", secret_open(c->value));
-	json_close(&out);
-	return json_done(&out);
-}
-
 static bool holds(struct span text, struct span value)
 {
 	if (value.len < PART_MIN)
@@ -92,8 +80,9 @@ static bool is_secret(const struct run_secrets *s, const char *variable)
 	for (i = 0; i < s->count; i++) {
 		if (!holds(text, secret_open(s->items[i].value)))
 			continue;
-		fprintf(stderr, "sallyport: %.*s holds credential %.*s and "
-				"stays outside\n",
+		fprintf(stderr,
+			"sallyport: %.*s holds credential %.*s and "
+			"stays outside\n",
 			SPAN_FMT(name), SPAN_FMT(s->items[i].name));
 		return true;
 	}

@@ -35,7 +35,8 @@ static int array_put(struct buf *b, const struct json *array)
 {
 	int r = 0;
 
-	json_for_each(item, array) {
+	json_for_each(item, array)
+	{
 		if (item_at)
 			r = buf_put_str(b, ",");
 		if (!r)
@@ -86,8 +87,8 @@ static int value_put(struct buf *b, const struct json *j)
 	return json_emit(b, j);
 }
 
-const char *table_cell(const struct json *object, const char *member,
-		       char *dst, unsigned size)
+const char *table_cell(const struct json *object, const char *member, char *dst,
+		       unsigned size)
 {
 	struct buf b CLEANUP(buf_fini) = BUF_INIT(64 * 1024);
 
@@ -107,18 +108,14 @@ void table_print_json(const struct json *array, const struct column *columns)
 
 	for (; columns[count].title && count < COLUMNS_MAX; count++)
 		width[count] = strlen(columns[count].title);
-	json_for_each(row, array)
-		for (i = 0; i < count; i++)
-			width[i] = MAX(width[i],
-				       strlen(table_cell(row, columns[i].member,
-							 cell, sizeof(cell))));
+	json_for_each(row, array) for (i = 0; i < count; i++) width[i] = MAX(
+		width[i],
+		strlen(table_cell(row, columns[i].member, cell, sizeof(cell))));
 	for (i = 0; i < count; i++)
 		printf("%-*s%s", i + 1 < count ? (int)width[i] : 0,
 		       columns[i].title, i + 1 < count ? "  " : "\n");
-	json_for_each(row, array)
-		for (i = 0; i < count; i++)
-			printf("%-*s%s", i + 1 < count ? (int)width[i] : 0,
-			       table_cell(row, columns[i].member, cell,
-					  sizeof(cell)),
-			       i + 1 < count ? "  " : "\n");
+	json_for_each(row, array) for (i = 0; i < count; i++)
+		printf("%-*s%s", i + 1 < count ? (int)width[i] : 0,
+		       table_cell(row, columns[i].member, cell, sizeof(cell)),
+		       i + 1 < count ? "  " : "\n");
 }
