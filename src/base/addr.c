@@ -64,6 +64,7 @@ static const struct kind_row kind_rows_v6[] = {
 	{ { 0xfe, 0x80 }, 10, ADDR_LINK_LOCAL },
 	{ { 0xfe, 0xc0 }, 10, ADDR_PRIVATE },
 	{ { 0xff }, 8, ADDR_MULTICAST },
+	{ { 0x00, 0x64, 0xff, 0x9b }, 96, ADDR_GLOBAL }, /* RFC 6052 NAT64 */
 	{ { 0x01 }, 64, ADDR_RESERVED },		 /* discard */
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, ADDR_RESERVED }, /* documentation */
 	{ { 0x3f, 0xff }, 20, ADDR_RESERVED },		 /* RFC 9637 */
@@ -123,6 +124,7 @@ static const struct embed_row embed_rows[] = {
 	{ { 0x20, 0x02 }, 16, 2, false },		     /* 6to4 */
 	{ { 0x20, 0x01, 0x00, 0x00 }, 32, 12, true },	     /* Teredo client */
 	{ { 0x20, 0x01, 0x00, 0x00 }, 32, 4, false },	     /* Teredo server */
+	{ { [8] = 0xff, [9] = 0xff }, 96, 12, false },	     /* RFC 2765 */
 	{ { [15] = 0 }, 96, 12, false },		     /* compatible */
 };
 
@@ -154,8 +156,7 @@ static enum addr_kind kind_embedded(const uint8_t ip[16], unsigned at,
 enum addr_kind addr_kind(const struct addr *a)
 {
 	const struct embed_row *row;
-	enum addr_kind kind, inner;
-	bool carries = false;
+	enum addr_kind kind;
 	size_t i;
 
 	if (addr_is_v4(a))
@@ -167,14 +168,9 @@ enum addr_kind addr_kind(const struct addr *a)
 		return kind;
 	for (i = 0; i < ARRAY_LEN(embed_rows); i++) {
 		row = &embed_rows[i];
-		if (!prefix_eq(a->ip, row->ip, row->bits))
-			continue;
-		inner = kind_embedded(a->ip, row->at, row->inverted);
-		/* translation prefixes are as global as what they carry */
-		if (!carries && kind == ADDR_RESERVED)
-			kind = inner;
-		kind = MIN(kind, inner);
-		carries = true;
+		if (prefix_eq(a->ip, row->ip, row->bits))
+			kind = MIN(kind, kind_embedded(a->ip, row->at,
+						       row->inverted));
 	}
 	if (is_isatap(a->ip))
 		kind = MIN(kind, kind_embedded(a->ip, 12, false));
@@ -230,8 +226,9 @@ bool addr_parse_port(struct span text, uint16_t port, struct addr *ret)
 	    !span_parse_u64(span_from(text, colon), &number) || !number ||
 	    number > UINT16_MAX)
 		return false;
-	/* "::1:53" is an address, never an address and a port */
-	if (!addr_is_v4(&a) && text.ptr[0] != '[')
+	/* "::1:53" is an address, never an address and a port; so with
+	 * "::ffff:192.0.2.1:53" */
+	if (text.ptr[0] != '[' && span_find(text, ':') != colon - 1)
 		return false;
 	a.port = (uint16_t)number;
 	*ret = a;

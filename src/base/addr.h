@@ -44,8 +44,9 @@ enum addr_kind {
 enum { ADDR_TEXT_SIZE = 72 }; /* "[...%4294967295]:65535" */
 
 /* Classifies; an IPv6 address that embeds an IPv4 one (mapped, compatible,
- * NAT64 64:ff9b::/96 and 64:ff9b:1::/48, 6to4, Teredo, ISATAP) takes the less
- * global of the two kinds. */
+ * translated, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, 6to4, Teredo, ISATAP)
+ * takes the less global of the two kinds. Of these only mapped, 64:ff9b::/96
+ * and 2000::/3 are global themselves. */
 enum addr_kind addr_kind(const struct addr *a);
 const char *addr_kind_name(enum addr_kind kind);
 
@@ -58,6 +59,8 @@ WUNRES bool addr_parse(struct span text, struct addr *ret);
 /* "1.2.3.4:53", "[::1]:53"; without a port `port` is used. */
 WUNRES bool addr_parse_port(struct span text, uint16_t port, struct addr *ret);
 WUNRES bool cidr_parse(struct span text, struct cidr *ret);
+/* Bits only: "::/0" also holds every IPv4 address, since those are mapped. Who
+ * means IPv6 alone must ask addr_is_v4() too. */
 bool cidr_has(const struct cidr *c, const struct addr *a);
 
 WUNRES bool addr_from_sockaddr(const struct sockaddr *sa, struct addr *ret);

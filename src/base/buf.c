@@ -39,7 +39,23 @@ static void buf_slide(struct buf *b)
 	b->start = 0;
 }
 
-int buf_reserve(struct buf *b, size_t len, char **ret)
+/* Not realloc(), which would leave the queued bytes behind in freed memory
+ * where buf_wipe() does not reach them. */
+static void buf_grow(struct buf *b, size_t size)
+{
+	char *data = must_realloc(NULL, size);
+
+	if (b->data) {
+		memcpy(data, b->data, b->end);
+		explicit_bzero(b->data, b->size);
+		free(b->data);
+	}
+	b->data = data;
+	b->size = size;
+}
+
+/* Room for len bytes, which count, and for `extra` that will not stay. */
+static int buf_room(struct buf *b, size_t len, size_t extra, char **ret)
 {
 	size_t need, size;
 
@@ -47,19 +63,22 @@ int buf_reserve(struct buf *b, size_t len, char **ret)
 
 	if (len > b->max || buf_len(b) > b->max - len)
 		return -ENOBUFS;
-	if (len > b->size - b->end)
+	if (len + extra > b->size - b->end)
 		buf_slide(b);
-	need = b->end + len;
+	need = b->end + len + extra;
 	if (need > b->size) {
 		size = b->size ? b->size : 256;
 		while (size < need)
 			size *= 2;
-		size = MIN(size, b->max);
-		b->data = must_realloc(b->data, size);
-		b->size = size;
+		buf_grow(b, MIN(size, b->max + extra));
 	}
-	*ret = b->data + b->end;
+	*ret = b->data ? b->data + b->end : NULL;
 	return 0;
+}
+
+int buf_reserve(struct buf *b, size_t len, char **ret)
+{
+	return buf_room(b, len, 0, ret);
 }
 
 void buf_commit(struct buf *b, size_t len)
@@ -100,7 +119,7 @@ int buf_putf(struct buf *b, const char *fmt, ...)
 	va_end(args);
 	must(len >= 0);
 
-	r = buf_reserve(b, (size_t)len + 1, &room);
+	r = buf_room(b, (size_t)len, 1, &room); /* the NUL does not stay */
 	if (!r) {
 		(void)vsnprintf(room, (size_t)len + 1, fmt, again);
 		buf_commit(b, (size_t)len);

@@ -3,7 +3,7 @@
  *
  * Bytes are put at the end and consumed from the front. A put that would pass
  * the maximum changes nothing and returns -ENOBUFS. Pointers into the buffer
- * live until the next put, reserve or free.
+ * live until the next put, reserve or free. Growing leaves no copy behind.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct buf {
 	char *data;
 	size_t start, end; /* the queued bytes are data[start..end) */
 	size_t size;	   /* allocated */
-	size_t max;	   /* never allocated beyond */
+	size_t max;	   /* bytes queued at any time */
 };
 
 #define BUF_INIT(max_bytes) { .max = (max_bytes) }

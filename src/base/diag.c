@@ -4,6 +4,7 @@
 #include "src/base/diag.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static unsigned word_distance(const char *a, const char *b)
 	size_t la = strlen(a), lb = strlen(b), i, j;
 
 	if (la > WORD_MAX || lb > WORD_MAX)
-		return WORD_MAX;
+		return UINT_MAX;
 	for (j = 0; j <= lb; j++)
 		row[j] = (unsigned)j;
 	for (i = 1; i <= la; i++) {

@@ -77,6 +77,8 @@ const char *log_escape(struct span bytes, char *dst, size_t size)
 	size_t at = 0, i;
 	unsigned char c;
 
+	if (!size)
+		return dst;
 	for (i = 0; i < bytes.len; i++) {
 		if (at + 8 > size) { /* room for one escape and "..." */
 			(void)snprintf(dst + at, size - at, "...");
