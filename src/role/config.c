@@ -35,7 +35,7 @@ static const struct config_keyword keywords[] = {
 #undef KEYWORD
 };
 
-enum { KEYWORD_NUM = ARRAY_LEN(keywords) };
+enum { KEYWORD_NUM = ARRAY_LEN(keywords), DNS_PORT = 53 };
 
 static_assert(sizeof(unsigned) == sizeof(uint32_t), "loops is a U32");
 
@@ -149,6 +149,17 @@ static int finish_dns(const struct config *c, const struct doc_node *root,
 	return 0;
 }
 
+/* Both listen at one address. */
+static int finish_ports(const struct config *c, const struct doc_node *root,
+			struct diag *d)
+{
+	if (c->proxy_port == DNS_PORT)
+		return refuse(root, "proxyPort", "", d,
+			      "proxyPort: found 53, which DNS has, expected "
+			      "another port");
+	return 0;
+}
+
 static int config_finish(struct config *c, const struct doc_node *root,
 			 struct diag *d)
 {
@@ -158,6 +169,8 @@ static int config_finish(struct config *c, const struct doc_node *root,
 		r = finish_admin(c, root, d);
 	if (!r)
 		r = finish_dns(c, root, d);
+	if (!r)
+		r = finish_ports(c, root, d);
 	return r;
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* home.c - folders, lock and audit file, with the owners they need
  *
- * A folder that we make belongs to the roles' user. One that is there keeps
- * its owner and mode: the operator may have meant it so, and a slip of the pen
- * (runDir "/run") must not give a system folder away. It is refused when it
- * belongs to a third account.
+ * A folder that we make, or find empty (a service manager made it), belongs to
+ * the roles' user. One that holds something keeps its owner and mode: a slip
+ * of the pen (runDir "/run") must not give a system folder away. It is refused
+ * when it belongs to a third account.
  */
 
 #include "src/role/home.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -74,6 +76,32 @@ static int parents_make(const char *path)
 	return 0;
 }
 
+static int folder_give(const char *path, mode_t mode,
+		       const struct privilege_user *user, struct diag *d)
+{
+	CLEANUP_FD int fd = -1;
+
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, mode) != 0 ||
+	    fchown(fd, user->uid, user->gid) != 0)
+		return refuse(d, "set the owner of", path, errno);
+	return 0;
+}
+
+static bool folder_is_empty(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	bool empty = folder != NULL;
+
+	while (empty && (entry = readdir(folder)))
+		empty = !strcmp(entry->d_name, ".") ||
+			!strcmp(entry->d_name, "..");
+	if (folder)
+		(void)closedir(folder);
+	return empty;
+}
+
 static int folder_check(const char *path, mode_t mode,
 			const struct privilege_user *user, struct diag *d)
 {
@@ -88,6 +116,8 @@ static int folder_check(const char *path, mode_t mode,
 				"found %s to belong to account %u, expected "
 				"root or \"user\"",
 				path, (unsigned)st.st_uid);
+	if (folder_is_empty(path))
+		return folder_give(path, mode, user, d);
 	if (st.st_mode & ~mode & 0777)
 		log_warn("found %s with mode %03o, more open than %03o", path,
 			 (unsigned)st.st_mode & 0777, (unsigned)mode);
@@ -97,19 +127,15 @@ static int folder_check(const char *path, mode_t mode,
 static int folder_make(const char *path, mode_t mode,
 		       const struct privilege_user *user, struct diag *d)
 {
-	CLEANUP_FD int fd = -1;
 	int r = parents_make(path);
 
 	if (r)
 		return refuse(d, "make the folders above", path, r);
-	if (mkdir(path, mode) != 0)
-		return errno == EEXIST ? folder_check(path, mode, user, d)
-				       : refuse(d, "make", path, errno);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, mode) != 0 ||
-	    fchown(fd, user->uid, user->gid) != 0)
-		return refuse(d, "set the owner of", path, errno);
-	return 0;
+	if (mkdir(path, mode) == 0)
+		return folder_give(path, mode, user, d);
+	if (errno == EEXIST)
+		return folder_check(path, mode, user, d);
+	return refuse(d, "make", path, errno);
 }
 
 int home_make(const struct config *config, const struct privilege_user *user,

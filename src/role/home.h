@@ -15,8 +15,8 @@ WUNRES int home_read(const char *path, size_t max, struct buf *out,
 		     struct diag *d);
 
 /* stateDir (0700) and runDir (0755) of the roles' user, the folder of the
- * audit file. What exists is not given to another owner. 0; -EINVAL with diag.
- */
+ * audit file. What exists and holds something keeps its owner. 0; -EINVAL
+ * with diag. */
 WUNRES int home_make(const struct config *config,
 		     const struct privilege_user *user, struct diag *d);
 

@@ -17,7 +17,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <linux/in6.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>

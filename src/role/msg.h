@@ -81,7 +81,8 @@ const char *role_name(enum role role);
                                                                                \
 	/* control to vault: a transaction: BEGIN, any PUT and REMOVE, COMMIT. \
 	 * Only COMMIT is answered (MSG_VAULT_RESULT). A new BEGIN drops an    \
-	 * unfinished transaction. */                                          \
+	 * unfinished transaction. REMOVE of kind RECORD_NONE and name "":     \
+	 * the whole scope with its revision; then nothing else is in it. */   \
 	X(MSG_CONTROL_BEGIN, struct msg_begin)                                 \
 	X(MSG_CONTROL_PUT, struct msg_record) /* tail: the value */            \
 	X(MSG_CONTROL_REMOVE, struct msg_record)                               \
@@ -89,9 +90,10 @@ const char *role_name(enum role role);
 	X(MSG_VAULT_RESULT, struct msg_result)                                 \
 	/* control to vault: the record after .name in key order (.name "" =   \
 	 * the first) of .kind in .scope; reply MSG_VAULT_RECORD, tail: value  \
-	 * (never for credentials); .found false = no more. With .exact the    \
-	 * record of exactly that name. With .scope "*": all scopes in order,  \
-	 * .scope_after and .name the last one seen. */                        \
+	 * (never for credentials); .found 0 = no more, 1 = there, 2 = there   \
+	 * but damaged, without a value. With .exact the record of that name.  \
+	 * With .scope "*": all scopes in order, .scope_after and .name the    \
+	 * last one seen. */                                                   \
 	X(MSG_CONTROL_READ, struct msg_read)                                   \
 	X(MSG_VAULT_RECORD, struct msg_record)                                 \
 	/* control to vault: the revision of a scope; MSG_VAULT_RESULT */      \

@@ -4,7 +4,8 @@
  * How it works: a child (child.c) that starts gets its channel to us, then a
  * fresh channel between it and each running peer, one end for either: whoever
  * was restarted, both sides throw away the dead one. A gateway also gets
- * listeners and audit file, then START.
+ * the audit file before and its listeners after that,
+ * then START.
  *
  * A child that ends is started again. But before everything has served once, a
  * role that ends START_TRIES times ends the daemon: nobody wants a loop
@@ -270,7 +271,6 @@ static void gateway_equip(struct supervise *s)
 	const struct listeners *l = s->setup.listeners;
 	unsigned i;
 
-	audit_send(s);
 	for (i = 0; i < l->count; i++)
 		child_send(gateway, MSG_SUPERVISOR_LISTENER, 0,
 			   &l->items[i].what, sizeof(l->items[i].what),
@@ -292,6 +292,8 @@ static int role_start(struct supervise *s, struct child *c)
 		log_error("could not start %s: %s", c->program, err_text(r));
 		return r;
 	}
+	if (c->role == ROLE_GATEWAY)
+		audit_send(s); /* before anything that it could audit */
 	for (i = 0; i < ARRAY_LEN(order); i++) {
 		peer = &s->children[order[i]];
 		if (peer != c && child_runs(peer) && children_connect(c, peer))

@@ -3,7 +3,7 @@
 /* fuzz_dns.c - any bytes as query and as reply; what parses is answered */
 
 #include "src/base/err.h"
-#include "src/wire/dns.h"
+#include "src/wire/dns_emit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -166,6 +166,7 @@ static const struct {
 	{ "{\"dns\": {\"upstreams\": [\"dns.example\"]}}", 1, 24, "ip:port" },
 	{ "{\"proxyPort\": 0}", 1, 15, "from 1 to 65535" },
 	{ "{\"proxyPort\": 65536}", 1, 15, "from 1 to 65535" },
+	{ "{\"proxyPort\": 53}", 1, 15, "another port" },
 	{ "{\"routeTable\": 254}", 1, 16, "from 256" },
 	{ "{\"fwmark\": \"0x5a11\"}", 1, 12, "whole number" },
 	{ "{\"loops\": 257}", 1, 11, "from 0 to 256" },
