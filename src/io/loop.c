@@ -24,7 +24,7 @@
 #include "src/base/fd.h"
 #include "src/io/inside.h"
 
-enum { LOOP_ROUNDS = 8 };
+enum { LOOP_ROUNDS = 4 };
 
 struct post {
 	struct post *next;

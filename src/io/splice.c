@@ -18,6 +18,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -333,12 +335,20 @@ static void splice_own(struct splice *sp, struct stream *s)
 	watch_kick(&s->watch);
 }
 
+/* splice(2) has no MSG_NOSIGNAL. */
+static void sigpipe_ignore(void)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
 int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,
 		  splice_fn *done, void *ctx, struct splice **ret)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct splice *sp;
 	int r;
 
+	(void)pthread_once(&once, sigpipe_ignore);
 	if (a->tls || b->tls || a->phase != PHASE_OPEN ||
 	    b->phase != PHASE_OPEN)
 		return err_origin(-EINVAL);

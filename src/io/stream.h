@@ -115,7 +115,8 @@ struct stream *stream_close_alert(struct stream *s, uint8_t alert);
  * streams only (else -EINVAL, and both stay the caller's); what was unread or
  * queued goes first. After idle_ms (0 = never) without a byte either way:
  * -ETIMEDOUT. On an error both sides see a reset. *ret is valid until done, which
- * is not called when the loop is freed first. */
+ * is not called when the loop is freed first. The process ignores
+ * SIGPIPE from then on. */
 typedef void splice_fn(void *ctx, uint64_t a_to_b, uint64_t b_to_a, int error);
 struct splice;
 WUNRES int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,

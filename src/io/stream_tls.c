@@ -98,6 +98,14 @@ static long queue_ctrl(BIO *bio, int cmd, long num, void *ptr)
 	return cmd == BIO_CTRL_FLUSH;
 }
 
+/* SSL_get_error() would take somebody else's leftovers for its own. Looking
+ * is cheaper than clearing. */
+static void errors_clear(void)
+{
+	if (UNLIKELY(ERR_peek_error()))
+		ERR_clear_error();
+}
+
 static BIO_METHOD *method;
 
 static void method_init(void)
@@ -276,7 +284,7 @@ static bool tls_handshake_step(struct stream *s)
 	ssize_t n;
 	int r;
 
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_do_handshake(s->tls->ssl);
 	if (r == 1) {
 		tls_handshake_done(s);
@@ -346,7 +354,7 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 			if (n <= 0)
 				return n;
 		}
-		ERR_clear_error();
+		errors_clear();
 		r = SSL_read(tls->ssl, dst + got,
 			     (int)MIN(len - got, (size_t)INT32_MAX));
 		if (r > 0)
@@ -384,7 +392,7 @@ int tls_write(struct stream *s, struct span bytes)
 			&room);
 	if (r)
 		return err_origin(r);
-	ERR_clear_error();
+	errors_clear();
 	s->tls->asked = true;
 	r = SSL_write(s->tls->ssl, bytes.ptr, (int)bytes.len);
 	s->tls->asked = false;
@@ -402,9 +410,9 @@ void tls_shutdown(struct stream *s)
 {
 	if (!s->tls->ready || s->error == -EPROTO)
 		return;
-	ERR_clear_error();
-	if (SSL_shutdown(s->tls->ssl) < 0)
-		ERR_clear_error();
+	errors_clear();
+	(void)SSL_shutdown(s->tls->ssl);
+	errors_clear();
 }
 
 bool tls_has_input(const struct stream *s)
