@@ -234,16 +234,12 @@ static bool place_is_valid(struct span scope, struct span after)
 }
 
 int vault_next(struct vault *v, struct span scope, uint8_t kind,
-	       struct span after, struct vault_item *ret, struct diag *d)
+	       struct span after, struct vault_item *ret)
 {
 	const struct index_entry *e;
 	struct vault_item item;
 	struct record_key key;
-	int r;
 
-	r = vault_scope_check(index_scope_find(&v->index, scope), d);
-	if (r)
-		return r;
 	if (!place_is_valid(scope, after))
 		return VAULT_E_NOT_FOUND;
 	record_key_value(&key, scope, kind, after);
@@ -286,6 +282,11 @@ uint64_t vault_revision(struct vault *v, struct span scope)
 	const struct index_scope *s = index_scope_find(&v->index, scope);
 
 	return s ? s->facts.head.revision : 0;
+}
+
+bool vault_is_named(struct vault *v, struct span scope, struct span credential)
+{
+	return refs_has(&v->refs, scope, credential);
 }
 
 int vault_lease(struct vault *v, struct span scope, struct span name,

@@ -110,17 +110,18 @@ WUNRES int vault_get(struct vault *v, struct span scope, uint8_t kind,
 /* The same without opening the value. */
 WUNRES int vault_stat(struct vault *v, struct span scope, uint8_t kind,
 		      struct span name, struct vault_item *ret, struct diag *d);
-/* The record behind `after` ("" = the first) in key order. VAULT_E_NOT_FOUND:
- * no more; VAULT_E_ROLLED_BACK. */
+/* The record behind `after` ("" = the first) in key order. 0 or
+ * VAULT_E_NOT_FOUND: no more. Damaged scopes take part; their records then do
+ * not open. */
 WUNRES int vault_next(struct vault *v, struct span scope, uint8_t kind,
-		      struct span after, struct vault_item *ret,
-		      struct diag *d);
-/* The same through all scopes in order, from behind (scope, after). Damaged
- * scopes take part; their records then do not open. */
+		      struct span after, struct vault_item *ret);
+/* The same through all scopes in order, from behind (scope, after). */
 WUNRES int vault_next_any(struct vault *v, struct span scope, uint8_t kind,
 			  struct span after, struct vault_item *ret);
 /* 0 for a scope that never was written. */
 uint64_t vault_revision(struct vault *v, struct span scope);
+/* Does a binding of the scope name the credential? */
+bool vault_is_named(struct vault *v, struct span scope, struct span credential);
 /* A credential's value, for the gateway: only when a binding in the same scope
  * names it. VAULT_E_NOT_NAMED, and all of vault_get(). */
 WUNRES int vault_lease(struct vault *v, struct span scope, struct span name,
