@@ -30,7 +30,7 @@
 #include "src/base/fd.h"
 #include "src/io/loop.h"
 #include "src/io/stream.h"
-#include "src/wire/dns.h"
+#include "src/wire/dns_emit.h"
 
 enum {
 	ASK_QUERY_SIZE = 2 + DNS_UDP_MIN, /* with the length of TCP */

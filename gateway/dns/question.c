@@ -21,6 +21,7 @@
 #include "gateway/dns/resolver.h"
 #include "src/base/err.h"
 #include "src/io/loop.h"
+#include "src/wire/dns_emit.h"
 
 /* What is done with an allowed question of a type. */
 enum type_way {

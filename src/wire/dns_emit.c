@@ -7,7 +7,7 @@
  * none and TC says so. The header's counts and flags are written last.
  */
 
-#include "src/wire/dns.h"
+#include "src/wire/dns_emit.h"
 
 #include <assert.h>
 

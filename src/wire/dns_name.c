@@ -8,7 +8,7 @@
  * of pointers short.
  */
 
-#include "src/wire/dns.h"
+#include "src/wire/dns_name.h"
 
 #include <stdio.h>
 
@@ -121,7 +121,7 @@ static bool name_take_label(struct span message, size_t at,
 
 bool dns_name_read(struct span message, size_t *at, struct dns_name *ret)
 {
-	size_t here = *at, run = *at, after = 0, target;
+	size_t here = *at, run = here, after = 0, target;
 	struct dns_name name = { 0 };
 	unsigned jumps = 0;
 	uint8_t first;

@@ -21,7 +21,7 @@
 #include "src/base/fd.h"
 #include "src/io/loop.h"
 #include "src/io/stream.h"
-#include "src/wire/dns.h"
+#include "src/wire/dns_emit.h"
 
 enum { FAKE_STREAMS = 8, FAKE_PATIENCE_MS = 10 * 1000 };
 
