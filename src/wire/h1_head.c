@@ -19,15 +19,13 @@ enum { NAME_MAX_BYTES = 256, LENGTH_DIGITS_MAX = 19 };
 enum h1_error h1_take_line(struct span *rest, struct span *ret_line)
 {
 	const char *p, *end;
-	enum h1_error error;
 
 	if (!rest->len)
 		return H1_E_INCOMPLETE;
 	end = rest->ptr + rest->len;
 	p = control_find(rest->ptr, end);
-	error = h1_control_error(p, end);
-	if (error)
-		return error;
+	if (UNLIKELY(end - p < 2 || p[0] != '\r' || p[1] != '\n'))
+		return h1_control_error(p, end);
 	*ret_line = span_of(rest->ptr, (size_t)(p - rest->ptr));
 	*rest = span_from(*rest, ret_line->len + 2);
 	return H1_OK;

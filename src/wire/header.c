@@ -3,9 +3,10 @@
  *
  * How it works: rows of header.def stand in order of length, so `last_row` can
  * hold, per length, the last row of that length (a later designator replaces
- * an earlier one). A lookup compares the name, eight bytes at a time, with the
- * few rows of its length; most rows fall at the first word, and letters are
- * lower-cased only where two words differ in nothing but their case bits.
+ * an earlier one). A lookup compares the name with the few rows of its length,
+ * eight bytes at a time when it has as many; most rows fall at the first
+ * letter, and letters are lower-cased only where two words differ in nothing
+ * but their case bits.
  */
 
 #include "src/wire/header.h"
@@ -88,23 +89,25 @@ static bool long_eq_nocase(const char *a, const char *b, size_t len)
 	return word_eq_nocase(word_load(a + len - 8), word_load(b + len - 8));
 }
 
+/* name is as long as the row's. */
+static bool row_is(const struct row *row, struct span name)
+{
+	/* every known name begins with a letter */
+	if ((row->name[0] ^ name.ptr[0]) & ~0x20)
+		return false;
+	if (name.len < 8)
+		return span_eq_nocase(span_of(row->name, name.len), name);
+	return long_eq_nocase(row->name, name.ptr, name.len);
+}
+
 enum header_id header_id_of(struct span name)
 {
-	char padded[8] = { 0 };
-	const char *p = name.ptr;
-	size_t i, len = name.len;
 	unsigned id;
 
-	if (len > HEADER_KNOWN_MAX || !last_row[len])
+	if (name.len > HEADER_KNOWN_MAX || !last_row[name.len])
 		return HEADER_OTHER;
-	if (len < sizeof(padded)) {
-		for (i = 0; i < len; i++)
-			padded[i] = p[i];
-		p = padded;
-		len = sizeof(padded);
-	}
 	for (id = last_row[name.len]; rows[id].len == name.len; id--)
-		if (long_eq_nocase(p, rows[id].name, len))
+		if (row_is(&rows[id], name))
 			return (enum header_id)id;
 	return HEADER_OTHER;
 }

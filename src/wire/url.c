@@ -29,20 +29,6 @@ static int escape_value(struct span s)
 	return (int)(byte_hex(s.ptr[1]) << 4 | byte_hex(s.ptr[2]));
 }
 
-/* Separators, and dots that are escaped twice. */
-static bool is_double_escape(struct span s)
-{
-	char again[3] = { '%' };
-	int value;
-
-	if (s.len < 5)
-		return false;
-	again[1] = s.ptr[3];
-	again[2] = s.ptr[4];
-	value = escape_value(span_of(again, sizeof(again)));
-	return value == '/' || value == '\\' || value == '.' || value == '%';
-}
-
 /* UTF-8 that writes an ASCII byte, such as '/', in a longer form. */
 static bool is_overlong(int value, struct span s)
 {
@@ -57,8 +43,7 @@ static bool is_overlong(int value, struct span s)
 static bool escape_is_plain(int value, struct span s)
 {
 	return value >= 0x20 && value != 0x7f && value != '/' &&
-	       value != '\\' && !(value == '%' && is_double_escape(s)) &&
-	       !is_overlong(value, s);
+	       value != '\\' && !is_overlong(value, s);
 }
 
 static void copy_escape(struct copy *c, int value)
@@ -118,6 +103,20 @@ static bool is_dots_with_parameter(struct span segment)
 			span_starts(segment, SPAN("%3B")));
 }
 
+/* An escaped '%' and two digits: an escape to who decodes twice. Asked of the
+ * copy, where nobody can hide the digits by escaping them too. */
+static bool has_double_escape(struct span segment)
+{
+	size_t i;
+
+	for (i = 0; i + 5 <= segment.len; i++)
+		if (span_starts(span_from(segment, i), SPAN("%25")) &&
+		    byte_is(segment.ptr[i + 3], BYTE_HEX) &&
+		    byte_is(segment.ptr[i + 4], BYTE_HEX))
+			return true;
+	return false;
+}
+
 /* Takes the segment from `start`, which is "." or "..", off the copy; its '/'
  * stays when it was the last. False: nothing is there to take. */
 static bool copy_climb(struct copy *c, size_t start, size_t dots, bool last)
@@ -155,7 +154,8 @@ static bool copy_path(struct copy *c, struct span path)
 			return false;
 		segment = span_of(c->text + start, c->len - start);
 		dots = dots_of(segment);
-		if ((dots && escaped_dot) || is_dots_with_parameter(segment))
+		if ((dots && escaped_dot) || is_dots_with_parameter(segment) ||
+		    has_double_escape(segment))
 			return false;
 		if (dots && !copy_climb(c, start, dots, last))
 			return false;

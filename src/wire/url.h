@@ -4,10 +4,10 @@
  * url_canon_path(): query and fragment cut, percent-encoded unreserved bytes
  * decoded, remaining escapes upper-cased, "." and ".." segments removed (RFC
  * 3986 5.2.4), "//" kept. It refuses what two parsers would read differently:
- * encoded separators (%2F, %5C), encoded dots that form a dot segment, either
- * of them encoded twice, dot segments with a parameter ("..;x"), overlong
- * UTF-8, a backslash, bad escapes, NUL or controls, bytes over 0x7e, ".." above
- * the root or right behind "//".
+ * encoded separators (%2F, %5C), encoded dots that form a dot segment, escapes
+ * that are themselves escaped (%2541), dot segments with a parameter ("..;x"),
+ * overlong UTF-8, a backslash, bad escapes, NUL or controls, bytes over 0x7e,
+ * ".." above the root or right behind "//".
  */
 #pragma once
 
