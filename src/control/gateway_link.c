@@ -129,11 +129,8 @@ struct gateway_link *gateway_link_free(struct gateway_link *g)
 	if (!g)
 		return NULL;
 	g->chan = chan_free(g->chan);
-	while ((q = list_first(&g->questions, struct question, link))) {
-		list_remove(&q->link);
-		timer_stop(&q->timer);
-		free(q);
-	}
+	while ((q = list_first(&g->questions, struct question, link)))
+		question_end(q, EPIPE, err_text(EPIPE), SPAN_NONE);
 	free(g);
 	return NULL;
 }

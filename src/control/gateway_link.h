@@ -27,7 +27,7 @@ struct gateway_link_ops {
 WUNRES int gateway_link_new(struct loop *loop,
 			    const struct gateway_link_ops *ops, void *ctx,
 			    struct gateway_link **ret);
-/* Open questions are dropped without a callback. */
+/* Open questions end with EPIPE first. */
 struct gateway_link *gateway_link_free(struct gateway_link *g);
 /* Takes fd; replaces the channel that was. */
 void gateway_link_connect(struct gateway_link *g, int fd);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "policy/compile.h"
@@ -17,9 +18,15 @@
 
 enum { SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024 };
 
+/* A restarted control counts from elsewhere, so that a gateway that lives on
+ * never takes a new policy for one that it had before. */
 void policies_init(struct policies *p)
 {
-	*p = (struct policies){ 0 };
+	uint32_t start = 0;
+
+	must(getrandom(&start, sizeof(start), 0) == sizeof(start));
+	*p = (struct policies){ .last_id = start >> 1 };
+	p->generation = clock_wall_ms();
 }
 
 struct policy_entry *policy_entry_free(struct policy_entry *e)
@@ -74,6 +81,9 @@ struct policy_entry *policies_select(const struct policies *p,
 {
 	unsigned i;
 
+	/* Without the operator's overlays nobody's policy may hold. */
+	if (!p->files)
+		return NULL;
 	for (i = 0; i < p->count; i++)
 		if (policy_chooses(p->entries[i]->model, s->id, s->labels,
 				   s->label_count))

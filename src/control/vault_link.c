@@ -218,16 +218,11 @@ int vault_link_new(struct loop *loop, const struct vault_link_ops *ops,
 
 struct vault_link *vault_link_free(struct vault_link *v)
 {
-	struct wait *w;
-
 	if (!v)
 		return NULL;
 	v->chan = chan_free(v->chan);
-	while ((w = list_first(&v->waits, struct wait, link))) {
-		list_remove(&w->link);
-		timer_stop(&w->timer);
-		free(w);
-	}
+	while (!list_is_empty(&v->waits))
+		vault_link_fail_all(v);
 	free(v);
 	return NULL;
 }

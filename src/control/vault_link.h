@@ -31,7 +31,7 @@ struct vault_link_ops {
 
 WUNRES int vault_link_new(struct loop *loop, const struct vault_link_ops *ops,
 			  void *ctx, struct vault_link **ret);
-/* Open requests are dropped without a callback. */
+/* Open requests end with EPIPE first. */
 struct vault_link *vault_link_free(struct vault_link *v);
 /* Takes fd; replaces the channel that was. */
 void vault_link_connect(struct vault_link *v, int fd);

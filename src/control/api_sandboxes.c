@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_sandboxes.c - routes of the registry of sandboxes */
+
+#include "src/control/api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/err.h"
+#include "src/control/control.h"
+#include "src/control/publish.h"
+#include "src/control/vault_link.h"
+
+struct wish {
+	struct sandbox *sandbox; /* NULL: remove; or already applied */
+	bool must_be_new;
+	bool is_new;
+	char id[SANDBOX_ID_MAX + 1];
+};
+
+/* -- reading -------------------------------------------------------------- */
+
+static void sandbox_show(struct json_out *o, const struct control *c,
+			 const struct sandbox *s)
+{
+	const struct policy_entry *e = policies_at(&c->policies, s->policy);
+
+	json_open_object(o, NULL);
+	sandbox_emit(o, s);
+	if (e && e->model)
+		json_put_text(o, "policy", e->model->name);
+	else
+		json_put_null(o, "policy");
+	json_close(o);
+}
+
+void api_sandboxes_list(void *ctx, struct httpd_request *r)
+{
+	struct buf out = BUF_INIT(API_REPLY_MAX);
+	struct control *c = ctx;
+	struct sandbox **items;
+	struct json_out o;
+	unsigned count, i;
+
+	if (!api_ready(c, r))
+		return;
+	items = sandboxes_sorted(&c->sandboxes, &count);
+	json_start(&o, &out);
+	json_open_object(&o, NULL);
+	json_open_array(&o, "sandboxes");
+	for (i = 0; i < count; i++)
+		sandbox_show(&o, c, items[i]);
+	json_close(&o);
+	json_close(&o);
+	free(items);
+	api_reply_buf(r, 200, json_done(&o), &out);
+}
+
+static void reply_sandbox(struct control *c, struct httpd_request *r,
+			  struct span id, unsigned status)
+{
+	const struct sandbox *s = sandboxes_find(&c->sandboxes, id);
+	struct buf out = BUF_INIT(API_REPLY_MAX);
+	struct json_out o;
+
+	if (!s) {
+		api_not_found(r, "sandbox");
+		return;
+	}
+	json_start(&o, &out);
+	sandbox_show(&o, c, s);
+	api_reply_buf(r, status, json_done(&o), &out);
+}
+
+void api_sandbox_get(void *ctx, struct httpd_request *r)
+{
+	if (api_ready(ctx, r))
+		reply_sandbox(ctx, r, httpd_param(r, "id"), 200);
+}
+
+/* -- changing ------------------------------------------------------------- */
+
+/* False: labels that are too large when written. */
+static bool sandbox_store(struct control *c, const struct sandbox *s)
+{
+	struct buf text = BUF_INIT(MSG_TAIL_MAX);
+	struct json_out o;
+	bool fits;
+
+	json_start(&o, &text);
+	json_open_object(&o, NULL);
+	sandbox_emit(&o, s);
+	json_close(&o);
+	fits = !json_done(&o);
+	if (fits) {
+		vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+		vault_link_put(c->vault, RECORD_SANDBOX, s->id,
+			       buf_peek(&text));
+	}
+	buf_fini(&text);
+	return fits;
+}
+
+static enum change_step put_check(struct control *c, void *data,
+				  struct refusal *no)
+{
+	struct wish *w = data;
+	const struct sandbox *other;
+	const struct addr *address;
+	char text[ADDR_TEXT_SIZE];
+
+	w->is_new = !sandboxes_find(&c->sandboxes, w->sandbox->id);
+	if (w->must_be_new && !w->is_new)
+		return api_refuse(no, 409, "EXISTS",
+				  "sandbox \"%s\" already exists", w->id);
+	if (w->is_new && map_count(&c->sandboxes.by_id) >= SANDBOXES_MAX)
+		return api_refuse(no, 409, "TOO_MANY",
+				  "%d sandboxes are the most", SANDBOXES_MAX);
+	other = sandboxes_conflict(&c->sandboxes, w->sandbox, &address);
+	if (other)
+		return api_refuse(
+			no, 409, "ADDRESS_TAKEN",
+			"address %s belongs to sandbox \"%s\" on %s",
+			addr_text(address, text, sizeof(text)), other->id.ptr,
+			other->iface[0] ? other->iface : "every interface");
+	if (!sandbox_store(c, w->sandbox))
+		return api_refuse(no, 400, "INVALID",
+				  "sandbox: the labels are too large");
+	return CHANGE_STORE;
+}
+
+static void put_apply(struct control *c, void *data, uint64_t revision)
+{
+	struct wish *w = data;
+	struct sandbox *s = take_ptr(w->sandbox);
+
+	(void)revision;
+	sandboxes_put(&c->sandboxes, s);
+	publish_sandbox(c->gateway, &c->policies, s);
+}
+
+static void put_reply(struct control *c, void *data, struct httpd_request *r)
+{
+	const struct wish *w = data;
+
+	reply_sandbox(c, r, span_str(w->id), w->is_new ? 201 : 200);
+}
+
+static enum change_step delete_check(struct control *c, void *data,
+				     struct refusal *no)
+{
+	struct wish *w = data;
+
+	if (!sandboxes_find(&c->sandboxes, span_str(w->id)))
+		return api_refuse(no, 404, "NOT_FOUND",
+				  "there is no such sandbox");
+	vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+	vault_link_remove(c->vault, RECORD_SANDBOX, span_str(w->id));
+	return CHANGE_STORE;
+}
+
+static void delete_apply(struct control *c, void *data, uint64_t revision)
+{
+	struct wish *w = data;
+	const struct sandbox *s =
+		sandboxes_find(&c->sandboxes, span_str(w->id));
+
+	(void)revision;
+	publish_sandbox_drop(c->gateway, s);
+	sandboxes_remove(&c->sandboxes, span_str(w->id));
+}
+
+static void delete_reply(struct control *c, void *data, struct httpd_request *r)
+{
+	(void)c;
+	(void)data;
+	httpd_reply_empty(r);
+}
+
+static void wish_free(void *data)
+{
+	struct wish *w = data;
+
+	sandbox_free(w->sandbox);
+	free(w);
+}
+
+static void sandbox_put(struct control *c, struct httpd_request *r,
+			bool must_be_new)
+{
+	static const struct change_ops ops = {
+		.check = put_check,
+		.apply = put_apply,
+		.reply = put_reply,
+		.free = wish_free,
+	};
+	struct wish *w = must_alloc(sizeof(*w));
+	struct diag d = { 0 };
+
+	w->must_be_new = must_be_new;
+	if (sandbox_parse(httpd_body(r), httpd_param(r, "id"), &w->sandbox,
+			  &d)) {
+		api_invalid(r, &d);
+		free(w);
+		return;
+	}
+	(void)span_copy(w->sandbox->id, w->id, sizeof(w->id));
+	change_submit(c, &ops, w, r);
+}
+
+void api_sandboxes_post(void *ctx, struct httpd_request *r)
+{
+	sandbox_put(ctx, r, true);
+}
+
+void api_sandbox_put(void *ctx, struct httpd_request *r)
+{
+	sandbox_put(ctx, r, false);
+}
+
+void api_sandbox_delete(void *ctx, struct httpd_request *r)
+{
+	static const struct change_ops ops = {
+		.check = delete_check,
+		.apply = delete_apply,
+		.reply = delete_reply,
+		.free = wish_free,
+	};
+	struct span id = httpd_param(r, "id");
+	struct wish *w;
+
+	if (!sandbox_id_is_valid(id)) {
+		api_not_found(r, "sandbox");
+		return;
+	}
+	w = must_alloc(sizeof(*w));
+	(void)span_copy(id, w->id, sizeof(w->id));
+	change_submit(ctx, &ops, w, r);
+}

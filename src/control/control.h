@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control.h - the control role: what the operator says becomes what holds
+ *
+ * Control reads policies, keeps the registry of sandboxes and the names of
+ * credentials, writes values to the vault (and never reads one back), and
+ * tells the gateway. It sees no traffic.
+ *
+ * How it works: the supervisor's channel brings channels to the vault and to
+ * the gateway, again whenever one of them was restarted. A new vault channel
+ * means: read everything again (load.c). A new gateway channel means: send
+ * everything again. Until the vault was read the first time nothing is
+ * published, so that a gateway never acts on half of the facts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/buf.h"
+#include "src/control/change.h"
+#include "src/control/policies.h"
+#include "src/control/sandboxes.h"
+#include "src/control/tokens.h"
+#include "src/io/loop.h"
+
+struct audit_tails;
+struct chan;
+struct config;
+struct file_watch;
+struct gateway_link;
+struct httpd;
+struct load;
+struct trust;
+struct vault_link;
+struct vault_state;
+
+enum { POLICY_QUIET_MS = 100 };
+
+struct control {
+	struct loop *loop;
+	const struct config *config;
+	const struct trust *trust; /* borrowed; NULL: our CA alone */
+	struct chan *supervisor;   /* NULL: it is gone, so we end */
+	struct vault_link *vault;
+	struct gateway_link *gateway;
+	struct httpd *httpd;
+	struct audit_tails *tails;
+	struct file_watch *policy_watch;
+	struct timer node_timer;
+	struct timer drain_timer;
+	struct change_queue changes;
+	int exit_status;
+
+	/* what is known */
+	bool loaded;	   /* the vault was read and is there */
+	bool ever_loaded;  /* publishing may begin */
+	struct load *load; /* a reading that runs */
+	struct vault_state *node;
+	struct sandboxes sandboxes;
+	struct policies policies;
+	struct tokens tokens;
+	struct buf node_json; /* as last published */
+	struct buf ca_pem, ca_bundle;
+	struct list status_calls; /* questions to the supervisor */
+};
+
+/* Takes supervisor_fd. The config and trust are borrowed. Listeners are added
+ * by control_listen(). */
+WUNRES int control_new(struct loop *loop, const struct config *config,
+		       const struct trust *trust, int supervisor_fd,
+		       struct control **ret);
+struct control *control_free(struct control *c);
+/* For main(): runs the loop until drained; the exit status. */
+int control_run(struct control *c);
+
+/* Reads the vault again (what we know is old, or the channel is new). */
+void control_reload_vault(struct control *c);
+/* Was called by load.c: everything was read. */
+void control_loaded(struct control *c);
+/* Files changed, or somebody asked; r may be NULL. */
+struct httpd_request;
+void control_reload_policies(struct control *c, struct httpd_request *r);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.h - what would happen to a request, and why, without making it */
+#pragma once
+
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+
+struct buf;
+struct diag;
+struct policies;
+struct sandbox;
+struct vault_state;
+
+struct explain_query {
+	const struct sandbox *sandbox;
+	struct span url;     /* "https://host[:port]/path" */
+	struct span method;  /* empty = GET */
+	struct span address; /* what the host resolves to; empty = not known */
+};
+
+/* Appends the answer as JSON:
+ *   {"sandbox", "url", "method", "verdict": "allow" | "deny", "source",
+ *    "sentence", "policy", "rule", "file", "line", "inspect", "passthrough",
+ *    "binding": name or null, "bindingTie": [two names] or absent}
+ * 0; -EINVAL with d when the question cannot be read; -ENOBUFS. */
+WUNRES int explain(const struct explain_query *q, const struct policies *p,
+		   struct vault_state *vault, struct buf *out, struct diag *d);

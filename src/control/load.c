@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* load.c - a chain of readings from the vault, then one exchange */
+
+#include "src/control/load.h"
+
+#include <stdlib.h>
+
+#include "policy/binding.h"
+#include "src/base/diag.h"
+#include "src/base/err.h"
+#include "src/base/log.h"
+#include "src/control/control.h"
+#include "src/control/gateway_link.h"
+#include "src/control/publish.h"
+#include "src/control/vault_link.h"
+#include "src/control/vault_state.h"
+#include "src/text/json.h"
+
+/* Freed late: a reading that was given up still has callbacks to come. */
+struct load {
+	struct control *control; /* NULL: given up */
+	unsigned step;
+	struct vault_state *node;
+	struct sandboxes sandboxes;
+	struct tokens tokens;
+	struct list policies; /* struct stored_policy */
+};
+
+struct stored_policy {
+	struct list link;
+	struct span name, text; /* in bytes */
+	char bytes[];
+};
+
+static void stored_policies_free(struct list *all)
+{
+	struct stored_policy *p;
+
+	while ((p = list_first(all, struct stored_policy, link))) {
+		list_remove(&p->link);
+		free(p);
+	}
+}
+
+static void load_destroy(struct load *l)
+{
+	vault_state_free(l->node);
+	sandboxes_fini(&l->sandboxes);
+	tokens_fini(&l->tokens);
+	stored_policies_free(&l->policies);
+	free(l);
+}
+
+/* -- records -------------------------------------------------------------- */
+
+static void complain(const char *what, const struct msg_record *record,
+		     const struct diag *d)
+{
+	char name[128];
+
+	log_error("a stored %s (\"%s\") could not be read and is left out: %s",
+		  what, log_escape(span_str(record->name), name, sizeof(name)),
+		  d->msg[0] ? d->msg : "it is damaged");
+}
+
+static void on_credential(void *ctx, const struct msg_record *record,
+			  struct span value)
+{
+	struct load *l = ctx;
+
+	(void)value; /* never there */
+	vault_state_put_credential(l->node, span_str(record->name),
+				   record->revision);
+}
+
+static void on_binding(void *ctx, const struct msg_record *record,
+		       struct span value)
+{
+	struct json *j CLEANUP_JSON = NULL;
+	struct load *l = ctx;
+	struct diag d = { 0 };
+	struct binding *b;
+
+	if (json_parse(value, &j, &d) || binding_parse(j, &b, &d))
+		complain("binding", record, &d);
+	else
+		vault_state_put_binding(l->node, b, record->revision);
+}
+
+static void on_sandbox(void *ctx, const struct msg_record *record,
+		       struct span value)
+{
+	struct load *l = ctx;
+	struct diag d = { 0 };
+	struct sandbox *s;
+
+	if (sandbox_parse(value, span_str(record->name), &s, &d))
+		complain("sandbox", record, &d);
+	else
+		sandboxes_put(&l->sandboxes, s);
+}
+
+static void on_policy(void *ctx, const struct msg_record *record,
+		      struct span value)
+{
+	struct span name = span_str(record->name);
+	struct stored_policy *p = must_alloc(sizeof(*p) + name.len + value.len);
+	struct load *l = ctx;
+
+	memcpy(p->bytes, name.ptr, name.len);
+	memcpy(p->bytes + name.len, value.ptr, value.len);
+	p->name = span_of(p->bytes, name.len);
+	p->text = span_of(p->bytes + name.len, value.len);
+	list_init(&p->link);
+	list_push(&l->policies, &p->link);
+}
+
+static void on_token(void *ctx, const struct msg_record *record,
+		     struct span value)
+{
+	const struct diag none = { 0 };
+	struct load *l = ctx;
+	struct token *t;
+
+	if (token_parse_record(span_str(record->name), value, &t))
+		complain("token", record, &none);
+	else
+		tokens_put(&l->tokens, t);
+}
+
+/* -- the exchange --------------------------------------------------------- */
+
+static bool was_read(const struct list *policies, struct span name)
+{
+	list_for_each(it, policies)
+	{
+		if (span_eq(container_of(it, struct stored_policy, link)->name,
+			    name))
+			return true;
+	}
+	return false;
+}
+
+static void exchange_policies(struct control *c, const struct load *l)
+{
+	struct stored_policy *stored;
+	struct policy_entry *e;
+	struct diag d;
+	unsigned i = 0;
+
+	while (i < c->policies.api_count) {
+		e = c->policies.entries[i];
+		if (was_read(&l->policies, e->model->name))
+			i++;
+		else
+			policies_remove(&c->policies, e->model->name);
+	}
+	list_for_each(it, &l->policies)
+	{
+		stored = container_of(it, struct stored_policy, link);
+		d = (struct diag){ 0 };
+		if (policies_make(&c->policies, stored->text, stored->name, &e,
+				  &d))
+			log_error("stored policy \"%.*s\" is not in force: %s",
+				  SPAN_FMT(stored->name), d.msg);
+		else
+			policies_put(&c->policies, e);
+	}
+}
+
+/* Sandboxes that are not there any more are dropped at the gateway. */
+static void exchange_sandboxes(struct control *c, struct load *l)
+{
+	struct sandboxes old = c->sandboxes;
+	struct sandbox *s;
+	struct span id;
+	size_t cursor = 0;
+
+	c->sandboxes = l->sandboxes;
+	sandboxes_init(&l->sandboxes);
+	while ((s = map_next(&old.by_id, &cursor, &id)))
+		if (!sandboxes_find(&c->sandboxes, id))
+			publish_sandbox_drop(c->gateway, s);
+	sandboxes_fini(&old);
+}
+
+static void load_finish(struct load *l)
+{
+	struct control *c = l->control;
+
+	exchange_policies(c, l);
+	exchange_sandboxes(c, l);
+	vault_state_free(c->node);
+	c->node = take_ptr(l->node);
+	tokens_fini(&c->tokens);
+	c->tokens = l->tokens;
+	tokens_init(&l->tokens);
+	c->load = NULL;
+	load_destroy(l);
+	control_loaded(c);
+}
+
+/* -- the chain ------------------------------------------------------------ */
+
+static const struct {
+	enum record_kind kind;
+	const char *scope;
+	vault_record_fn *record;
+} steps[] = {
+	{ RECORD_CREDENTIAL, "", on_credential },
+	{ RECORD_BINDING, "", on_binding },
+	{ RECORD_SANDBOX, VAULT_SCOPE_CONTROL, on_sandbox },
+	{ RECORD_POLICY, VAULT_SCOPE_CONTROL, on_policy },
+	{ RECORD_TOKEN, VAULT_SCOPE_CONTROL, on_token },
+};
+
+static void on_step_done(void *ctx, int status);
+
+static void load_step(struct load *l)
+{
+	vault_link_read(l->control->vault, steps[l->step].kind,
+			steps[l->step].scope, steps[l->step].record,
+			on_step_done, l);
+}
+
+/* The reading is over before its end. */
+static void load_give_up(struct load *l, int status)
+{
+	if (l->control) {
+		log_error("the vault could not be read: %s", err_text(status));
+		l->control->load = NULL;
+	}
+	load_destroy(l);
+}
+
+static void on_step_done(void *ctx, int status)
+{
+	struct load *l = ctx;
+
+	if (status || !l->control) {
+		load_give_up(l, status);
+		return;
+	}
+	if (++l->step < ARRAY_LEN(steps))
+		load_step(l);
+	else
+		load_finish(l);
+}
+
+static void on_revision(void *ctx, int status, uint64_t revision,
+			const char *text)
+{
+	struct load *l = ctx;
+
+	(void)text;
+	if (status || !l->control) {
+		load_give_up(l, status);
+		return;
+	}
+	l->node->revision = revision;
+	load_step(l);
+}
+
+void load_start(struct control *c)
+{
+	struct load *l = must_alloc(sizeof(*l));
+
+	load_free(c->load);
+	c->load = l;
+	l->control = c;
+	l->node = vault_state_new("");
+	sandboxes_init(&l->sandboxes);
+	tokens_init(&l->tokens);
+	list_init(&l->policies);
+	vault_link_revision(c->vault, "", on_revision, l);
+}
+
+struct load *load_free(struct load *l)
+{
+	if (l)
+		l->control = NULL; /* destroyed by its next callback */
+	return NULL;
+}

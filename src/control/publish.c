@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish.c - facts into messages, large ones as sealed memfds */
+
+#include "src/control/publish.h"
+
+#include <stdlib.h>
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/control/gateway_link.h"
+#include "src/control/policies.h"
+#include "src/control/sandboxes.h"
+#include "src/control/vault_state.h"
+#include "src/io/chan.h"
+#include "src/text/json.h"
+
+/* A sealed memfd, or -1 after a line in the log: then the gateway keeps what
+ * it has, and the sync that follows does not lie about this one because the
+ * role ends: control without memory for a memfd cannot go on. */
+static int memfd_of(struct span bytes)
+{
+	int fd = chan_memfd(bytes);
+
+	if (fd < 0)
+		log_error("could not make a memfd: %s", err_text(fd));
+	must(fd >= 0);
+	return fd;
+}
+
+static void policy_send(struct gateway_link *g, struct policy_entry *e)
+{
+	struct span bytes = buf_peek(&e->bytes);
+	const struct msg_policy body = {
+		.policy = e->id,
+		.generation = e->generation,
+		.size = bytes.len,
+	};
+	int fd CLEANUP_FD = -1;
+
+	if (!gateway_link_is_up(g))
+		return;
+	fd = memfd_of(bytes);
+	gateway_link_send(g, MSG_CONTROL_POLICY, &body, fd);
+}
+
+static void entry_publish(struct gateway_link *g, struct policy_entry *e,
+			  bool all)
+{
+	if (e && (e->dirty || all))
+		policy_send(g, e);
+	if (e)
+		e->dirty = false;
+}
+
+static void sandbox_choose(const struct policies *p, struct sandbox *s)
+{
+	const struct policy_entry *e = policies_select(p, s);
+
+	s->policy = e ? e->id : POLICY_ID_NONE;
+}
+
+static void sandbox_send(struct gateway_link *g, const struct sandbox *s)
+{
+	struct msg_sandbox body;
+
+	sandbox_fill(s, &body);
+	gateway_link_send(g, MSG_CONTROL_SANDBOX, &body, -1);
+}
+
+void publish_sandbox(struct gateway_link *g, const struct policies *p,
+		     struct sandbox *s)
+{
+	sandbox_choose(p, s);
+	sandbox_send(g, s);
+}
+
+void publish_sandbox_drop(struct gateway_link *g, const struct sandbox *s)
+{
+	struct msg_sandbox body;
+
+	sandbox_fill(s, &body);
+	gateway_link_send(g, MSG_CONTROL_SANDBOX_DROP, &body, -1);
+}
+
+void publish_policies(struct gateway_link *g, struct policies *p,
+		      struct sandboxes *all_sandboxes, bool all)
+{
+	struct msg_policy drop = { 0 };
+	struct sandbox *s;
+	struct span id;
+	size_t cursor = 0;
+	uint32_t before;
+	unsigned i;
+
+	entry_publish(g, p->overlay, all);
+	for (i = 0; i < p->count; i++)
+		entry_publish(g, p->entries[i], all);
+
+	while ((s = map_next(&all_sandboxes->by_id, &cursor, &id))) {
+		before = s->policy;
+		sandbox_choose(p, s);
+		if (all || s->policy != before)
+			sandbox_send(g, s);
+	}
+	for (i = 0; i < p->dropped_count; i++) {
+		drop.policy = p->dropped[i];
+		gateway_link_send(g, MSG_CONTROL_POLICY_DROP, &drop, -1);
+	}
+	policies_clear_dropped(p);
+}
+
+void publish_bindings(struct gateway_link *g, const struct vault_state *s)
+{
+	struct buf text = BUF_INIT(JSON_TEXT_MAX);
+	struct msg_scope body = { 0 };
+	int fd CLEANUP_FD = -1;
+
+	if (!gateway_link_is_up(g))
+		return;
+	must(!vault_state_emit_bindings(s, &text)); /* bounded when stored */
+	must(span_copy(span_str(s->scope), body.scope, sizeof(body.scope)));
+	body.size = buf_len(&text);
+	fd = memfd_of(buf_peek(&text));
+	buf_fini(&text);
+	gateway_link_send(g, MSG_CONTROL_BINDINGS, &body, fd);
+}
+
+void publish_node(struct gateway_link *g, struct span json)
+{
+	const struct msg_none body = { 0 };
+	int fd CLEANUP_FD = -1;
+
+	if (!gateway_link_is_up(g))
+		return;
+	fd = memfd_of(json);
+	gateway_link_send(g, MSG_CONTROL_NODE, &body, fd);
+}
