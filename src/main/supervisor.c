@@ -109,17 +109,19 @@ static void say(const struct diag *diag)
 }
 
 /* Says what is wrong. 0 or -EINVAL. */
-static int config_load(const char *path, struct buf *text, struct config **ret)
+static int config_load(const char *path, struct config **ret)
 {
+	struct buf text = BUF_INIT(2 * CONFIG_TEXT_MAX);
 	struct diag diag = { 0 };
-	int r = home_read(path, CONFIG_TEXT_MAX, text, &diag);
+	int r = home_read(path, CONFIG_TEXT_MAX, &text, &diag);
 
 	if (!r) {
 		(void)snprintf(diag.file, sizeof(diag.file), "%s", path);
-		r = config_parse(buf_peek(text), ret, &diag);
+		r = config_parse(buf_peek(&text), ret, &diag);
 	}
 	if (r)
 		say(&diag);
+	buf_fini(&text);
 	return r;
 }
 
@@ -133,11 +135,11 @@ static int check(const struct config *config)
 	return 0;
 }
 
-static int act(const struct options *o, struct config *config, struct span text)
+static int act(const struct options *o, const struct config *config)
 {
 	switch (o->action) {
 	case ACTION_RUN:
-		return daemon_run(config, text, o->log_level);
+		return daemon_run(config);
 	case ACTION_CHECK:
 		return check(config);
 	case ACTION_REMOVE_RULES:
@@ -148,7 +150,6 @@ static int act(const struct options *o, struct config *config, struct span text)
 
 int main(int argc, char **argv)
 {
-	struct buf text = BUF_INIT(2 * CONFIG_TEXT_MAX);
 	struct config *config;
 	struct options o;
 	int status;
@@ -157,15 +158,14 @@ int main(int argc, char **argv)
 	log_init(role_name(ROLE_SUPERVISOR), LOG_INFO);
 	if (!parse_argv(argc, argv, &o, &status))
 		return status;
-	r = config_load(o.config_path, &text, &config);
+	r = config_load(o.config_path, &config);
 	if (r)
 		return 1;
 	if (o.log_level)
 		(void)log_level_parse(span_str(o.log_level),
 				      &config->log_level);
 	log_set_level(config->log_level);
-	r = act(&o, config, buf_peek(&text));
+	r = act(&o, config);
 	config_free(config);
-	buf_fini(&text);
 	return r ? 1 : 0;
 }

@@ -8,9 +8,7 @@
 
 #include "src/role/config.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -21,40 +19,20 @@
 
 #define KEY_FILE_DEFAULT "/etc/sallyport/vault.key"
 
-static const struct config_keyword keywords[] = {
-#define KEYWORD(in, word, type, field, def, low, high, text) \
-	{ .section = in,                                     \
-	  .key = word,                                       \
-	  .fallback = def,                                   \
-	  .help = text,                                      \
-	  .kind = CONFIG_##type,                             \
-	  .offset = offsetof(struct config, field),          \
-	  .min = low,                                        \
-	  .max = high },
-#include "src/role/config.def"
-#undef KEYWORD
-};
-
-enum { KEYWORD_NUM = ARRAY_LEN(keywords), DNS_PORT = 53 };
-
-static_assert(sizeof(unsigned) == sizeof(uint32_t), "loops is a U32");
+enum { DNS_PORT = 53 };
 
 static const char *const sections[] = {
 	"dns", "upstream", "vault", "admin", "timeouts", "limits", NULL,
 };
 
-const struct config_keyword *config_keywords(unsigned *ret_count)
-{
-	*ret_count = KEYWORD_NUM;
-	return keywords;
-}
-
 /* The keys that may stand in a section; at the top also the sections. */
 static void section_words(const char *section, const char **words)
 {
-	unsigned count = 0, i;
+	const struct config_keyword *keywords;
+	unsigned count = 0, known, i;
 
-	for (i = 0; i < KEYWORD_NUM; i++)
+	keywords = config_keywords(&known);
+	for (i = 0; i < known; i++)
 		if (!strcmp(keywords[i].section, section))
 			words[count++] = keywords[i].key;
 	for (i = 0; !*section && sections[i]; i++)
@@ -65,14 +43,16 @@ static void section_words(const char *section, const char **words)
 static int section_parse(struct config *c, const char *section,
 			 const struct doc_node *n, struct diag *d)
 {
-	const char *words[KEYWORD_NUM + ARRAY_LEN(sections)];
+	const char *words[CONFIG_KEYWORDS_MAX + ARRAY_LEN(sections)];
+	const struct config_keyword *keywords;
 	const struct doc_node *value;
-	unsigned i;
+	unsigned count, i;
 	int r;
 
 	section_words(section, words);
 	r = doc_check_keys(n, words, d);
-	for (i = 0; !r && i < KEYWORD_NUM; i++) {
+	keywords = config_keywords(&count);
+	for (i = 0; !r && i < count; i++) {
 		if (strcmp(keywords[i].section, section) != 0)
 			continue;
 		value = doc_find(n, keywords[i].key);
@@ -198,8 +178,9 @@ static int config_fill(struct config *c, const struct doc_node *root,
 int config_parse(struct span text, struct config **ret, struct diag *d)
 {
 	CLEANUP_DOC struct doc *doc = NULL;
+	const struct config_keyword *keywords;
 	struct config *c;
-	unsigned i;
+	unsigned count, i;
 	int r;
 
 	if (text.len > CONFIG_TEXT_MAX)
@@ -210,7 +191,8 @@ int config_parse(struct span text, struct config **ret, struct diag *d)
 		return r;
 
 	c = must_alloc(sizeof(*c));
-	for (i = 0; i < KEYWORD_NUM; i++)
+	keywords = config_keywords(&count);
+	for (i = 0; i < count; i++)
 		config_value_default(&keywords[i], c);
 	r = config_fill(c, doc_root(doc), d);
 	if (r) {
@@ -219,25 +201,4 @@ int config_parse(struct span text, struct config **ret, struct diag *d)
 	}
 	*ret = c;
 	return 0;
-}
-
-struct config *config_free(struct config *c)
-{
-	unsigned i;
-
-	for (i = 0; c && i < KEYWORD_NUM; i++)
-		config_value_free(&keywords[i], c);
-	free(c);
-	return NULL;
-}
-
-unsigned config_loops(const struct config *c)
-{
-	cpu_set_t set;
-	int cores;
-
-	if (c->loops)
-		return c->loops;
-	cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-	return (unsigned)MIN(MAX(cores, 1), CONFIG_LOOPS_MAX);
 }

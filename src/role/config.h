@@ -4,7 +4,7 @@
  * One JSON file, one keyword table (config.def): the parser, `sallyportd
  * --check`, the man page's list and its test all come from that table. Unknown
  * keys are refused with file, line and a suggestion. The supervisor reads the
- * file; the other roles get its text as a memfd and parse it again. Strings
+ * file; the other roles get what it understood as bytes in a memfd. Strings
  * are never NULL: "" is none.
  */
 #pragma once
@@ -14,10 +14,15 @@
 
 #include "src/base/addr.h"
 #include "src/base/attrib.h"
+#include "src/base/buf.h"
 #include "src/base/diag.h"
 #include "src/base/log.h"
 
-enum { CONFIG_TEXT_MAX = 1024 * 1024, CONFIG_LOOPS_MAX = 256 };
+enum {
+	CONFIG_TEXT_MAX = 1024 * 1024,
+	CONFIG_BYTES_MAX = 4 * 1024 * 1024, /* packed */
+	CONFIG_LOOPS_MAX = 256,
+};
 
 struct config_strings {
 	char **items;
@@ -81,6 +86,12 @@ struct config {
 WUNRES int config_parse(struct span text, struct config **ret, struct diag *d);
 /* NULL and half-built are fine; returns NULL. */
 struct config *config_free(struct config *c);
+
+/* From the supervisor to a role of the same build: all values as bytes.
+ * 0, -ENOBUFS; 0, -EPROTO. */
+WUNRES int config_pack(const struct config *c, struct buf *out);
+WUNRES int config_unpack(struct span bytes, struct config **ret);
+
 /* How many event loops the gateway runs: "loops", or one per core that this
  * process may use. Supervisor and gateway count the same. */
 unsigned config_loops(const struct config *c);

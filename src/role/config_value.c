@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_value.c - one setter per kind of configuration value
  *
- * How it works: a kind is a row {name, set, free}. A setter checks the node
+ * How it works: a kind is a row {name, set}. A setter checks the node
  * completely before it replaces what the field holds, so that a refused value
  * leaves a struct that config_free() can still free. Defaults are text and go
- * through value_default(), which trusts them: they are ours.
+ * through config_value_default(), which trusts them: they are ours.
  */
 
 #include "src/role/config_value.h"
@@ -29,12 +29,6 @@ enum {
 
 typedef int value_set_fn(const struct config_keyword *k, struct config *c,
 			 const struct doc_node *n, struct diag *d);
-typedef void value_free_fn(const struct config_keyword *k, struct config *c);
-
-static void *field_at(const struct config_keyword *k, struct config *c)
-{
-	return (char *)c + k->offset;
-}
 
 static char *dup_span(struct span s)
 {
@@ -49,16 +43,6 @@ static void string_replace(char **field, struct span s)
 {
 	free(*field);
 	*field = dup_span(s);
-}
-
-static void strings_fini(struct config_strings *s)
-{
-	unsigned i;
-
-	for (i = 0; i < s->count; i++)
-		free(s->items[i]);
-	free(s->items);
-	*s = (struct config_strings){ 0 };
 }
 
 /* --- what text is acceptable --- */
@@ -160,8 +144,11 @@ static bool text_is_valid(enum config_kind kind, struct span s)
 
 /* --- setters --- */
 
-static int get_text(enum config_kind kind, const char *expected,
-		    const struct doc_node *n, struct span *ret, struct diag *d)
+/* What a person calls this kind, or an entry of it. */
+static const char *expected(enum config_kind kind);
+
+static int get_text(enum config_kind kind, const struct doc_node *n,
+		    struct span *ret, struct diag *d)
 {
 	struct span text;
 	int r = doc_get_string(n, &text, d);
@@ -169,7 +156,7 @@ static int get_text(enum config_kind kind, const char *expected,
 	if (r)
 		return r;
 	if (!text_is_valid(kind, text))
-		return doc_found_value(n, expected, d);
+		return doc_found_value(n, expected(kind), d);
 	*ret = text;
 	return 0;
 }
@@ -180,10 +167,10 @@ static int set_string(const struct config_keyword *k, struct config *c,
 	struct span text;
 	int r;
 
-	r = get_text(k->kind, config_kind_name(k->kind), n, &text, d);
+	r = get_text(k->kind, n, &text, d);
 	if (r)
 		return r;
-	string_replace(field_at(k, c), text);
+	string_replace(config_field(k, c), text);
 	return 0;
 }
 
@@ -197,15 +184,15 @@ static int set_level(const struct config_keyword *k, struct config *c,
 	if (r)
 		return r;
 	if (!log_level_parse(text, &level))
-		return doc_found_value(n, config_kind_name(k->kind), d);
-	*(enum log_level *)field_at(k, c) = level;
+		return doc_found_value(n, expected(k->kind), d);
+	*(enum log_level *)config_field(k, c) = level;
 	return 0;
 }
 
 static int set_bool(const struct config_keyword *k, struct config *c,
 		    const struct doc_node *n, struct diag *d)
 {
-	return doc_get_bool(n, field_at(k, c), d);
+	return doc_get_bool(n, config_field(k, c), d);
 }
 
 static int set_number(const struct config_keyword *k, struct config *c,
@@ -217,9 +204,9 @@ static int set_number(const struct config_keyword *k, struct config *c,
 	if (r)
 		return r;
 	if (k->kind == CONFIG_U16)
-		*(uint16_t *)field_at(k, c) = (uint16_t)value;
+		*(uint16_t *)config_field(k, c) = (uint16_t)value;
 	else
-		*(uint32_t *)field_at(k, c) = (uint32_t)value;
+		*(uint32_t *)config_field(k, c) = (uint32_t)value;
 	return 0;
 }
 
@@ -236,7 +223,7 @@ static int check_count(const struct doc_node *n, uint64_t min, uint64_t max,
 static int set_strings(const struct config_keyword *k, struct config *c,
 		       const struct doc_node *n, struct diag *d)
 {
-	struct config_strings *field = field_at(k, c);
+	struct config_strings *field = config_field(k, c);
 	struct span text;
 	int r;
 
@@ -246,16 +233,11 @@ static int set_strings(const struct config_keyword *k, struct config *c,
 	if (r)
 		return r;
 
-	strings_fini(field);
+	config_strings_fini(field);
 	field->items = must_alloc(n->count * sizeof(char *) + 1);
 	doc_for_each(item, n)
 	{
-		r = get_text(
-			k->kind,
-			k->kind == CONFIG_PATHS
-				? "an absolute path"
-				: "an interface name, or its beginning and *",
-			item, &text, d);
+		r = get_text(k->kind, item, &text, d);
 		if (r)
 			return r;
 		field->items[field->count++] = dup_span(text);
@@ -273,8 +255,8 @@ static int set_addr_port(const struct config_keyword *k, struct config *c,
 	if (r)
 		return r;
 	if (!addr_parse_port(text, 0, &addr) || !addr.port)
-		return doc_found_value(n, config_kind_name(k->kind), d);
-	*(struct addr *)field_at(k, c) = addr;
+		return doc_found_value(n, expected(k->kind), d);
+	*(struct addr *)config_field(k, c) = addr;
 	return 0;
 }
 
@@ -299,7 +281,7 @@ static int set_addrs(const struct config_keyword *k, struct config *c,
 		if (r)
 			return r;
 		if (!addr_parse_port(text, DNS_PORT, &addrs[count++]))
-			return doc_found_value(item, "ip or ip:port", d);
+			return doc_found_value(item, expected(k->kind), d);
 	}
 	free(c->dns_upstreams);
 	c->dns_upstreams = take_ptr(addrs);
@@ -330,20 +312,6 @@ static int pin_set(struct config_pin *pin, const struct doc_node *n,
 		pin->addr_count++;
 	}
 	return 0;
-}
-
-static void free_pins(const struct config_keyword *k, struct config *c)
-{
-	unsigned i;
-
-	(void)k;
-	for (i = 0; i < c->pin_count; i++) {
-		free(c->pins[i].name);
-		free(c->pins[i].addrs);
-	}
-	free(c->pins);
-	c->pins = NULL;
-	c->pin_count = 0;
 }
 
 /* Two spellings of one name would leave it open which pin counts. */
@@ -386,7 +354,7 @@ static int set_pins(const struct config_keyword *k, struct config *c,
 	if (r)
 		return r;
 
-	free_pins(k, c);
+	config_pins_fini(c);
 	c->pins = must_alloc((n->count + 1) * sizeof(*c->pins));
 	map_init(&seen);
 	r = pins_fill(c, n, &seen, d);
@@ -394,66 +362,31 @@ static int set_pins(const struct config_keyword *k, struct config *c,
 	return r;
 }
 
-/* --- destructors --- */
-
-static void free_nothing(const struct config_keyword *k, struct config *c)
-{
-	(void)k;
-	(void)c;
-}
-
-static void free_string(const struct config_keyword *k, struct config *c)
-{
-	char **field = field_at(k, c);
-
-	free(*field);
-	*field = NULL;
-}
-
-static void free_strings(const struct config_keyword *k, struct config *c)
-{
-	strings_fini(field_at(k, c));
-}
-
-static void free_addrs(const struct config_keyword *k, struct config *c)
-{
-	(void)k;
-	free(c->dns_upstreams);
-	c->dns_upstreams = NULL;
-	c->dns_upstream_count = 0;
-}
-
 static const struct {
 	const char *name;
 	value_set_fn *set;
-	value_free_fn *free;
 } kinds[CONFIG_KIND_NUM] = {
-	[CONFIG_NONE] = { "nothing", NULL, free_nothing },
-	[CONFIG_PATH] = { "an absolute path", set_string, free_string },
-	[CONFIG_PATH_OR_NONE] = { "an absolute path or \"\"", set_string,
-				  free_string },
-	[CONFIG_NAME] = { "a file name without folders", set_string,
-			  free_string },
-	[CONFIG_USER] = { "an account name or \"\"", set_string, free_string },
-	[CONFIG_LEVEL] = { "error, warn, info or debug", set_level,
-			   free_nothing },
-	[CONFIG_BOOL] = { "true or false", set_bool, free_nothing },
-	[CONFIG_U16] = { "a number", set_number, free_nothing },
-	[CONFIG_U32] = { "a number", set_number, free_nothing },
-	[CONFIG_INTERFACES] = { "a list of interface names", set_strings,
-				free_strings },
-	[CONFIG_PATHS] = { "a list of absolute paths", set_strings,
-			   free_strings },
-	[CONFIG_ADDR_PORT] = { "ip:port", set_addr_port, free_nothing },
-	[CONFIG_ADDRS] = { "a list of ip or ip:port", set_addrs, free_addrs },
-	[CONFIG_PINS] = { "a map of names to lists of addresses", set_pins,
-			  free_pins },
+	[CONFIG_NONE] = { "nothing", NULL },
+	[CONFIG_PATH] = { "an absolute path", set_string },
+	[CONFIG_PATH_OR_NONE] = { "an absolute path or \"\"", set_string },
+	[CONFIG_NAME] = { "a file name without folders", set_string },
+	[CONFIG_USER] = { "an account name or \"\"", set_string },
+	[CONFIG_LEVEL] = { "error, warn, info or debug", set_level },
+	[CONFIG_BOOL] = { "true or false", set_bool },
+	[CONFIG_U16] = { "a number", set_number },
+	[CONFIG_U32] = { "a number", set_number },
+	[CONFIG_INTERFACES] = { "an interface name, or its beginning and *",
+				set_strings },
+	[CONFIG_PATHS] = { "an absolute path", set_strings },
+	[CONFIG_ADDR_PORT] = { "ip:port", set_addr_port },
+	[CONFIG_ADDRS] = { "ip or ip:port", set_addrs },
+	[CONFIG_PINS] = { "a map of names to lists of addresses", set_pins },
 };
 static_assert(CONFIG_KIND_NUM == 14, "kinds has one row per kind");
 
-const char *config_kind_name(enum config_kind kind)
+static const char *expected(enum config_kind kind)
 {
-	return (unsigned)kind < CONFIG_KIND_NUM ? kinds[kind].name : "unknown";
+	return kinds[kind].name;
 }
 
 void config_value_default(const struct config_keyword *k, struct config *c)
@@ -467,24 +400,24 @@ void config_value_default(const struct config_keyword *k, struct config *c)
 	case CONFIG_PATH_OR_NONE:
 	case CONFIG_NAME:
 	case CONFIG_USER:
-		string_replace(field_at(k, c), text);
+		string_replace(config_field(k, c), text);
 		return;
 	case CONFIG_LEVEL:
-		must(log_level_parse(text, field_at(k, c)));
+		must(log_level_parse(text, config_field(k, c)));
 		return;
 	case CONFIG_BOOL:
-		*(bool *)field_at(k, c) = span_eq(text, SPAN("true"));
+		*(bool *)config_field(k, c) = span_eq(text, SPAN("true"));
 		return;
 	case CONFIG_U16:
 		must(span_parse_u64(text, &number));
-		*(uint16_t *)field_at(k, c) = (uint16_t)number;
+		*(uint16_t *)config_field(k, c) = (uint16_t)number;
 		return;
 	case CONFIG_U32:
 		must(span_parse_u64(text, &number));
-		*(uint32_t *)field_at(k, c) = (uint32_t)number;
+		*(uint32_t *)config_field(k, c) = (uint32_t)number;
 		return;
 	case CONFIG_INTERFACES:
-		strings = field_at(k, c);
+		strings = config_field(k, c);
 		strings->items = must_alloc(sizeof(char *));
 		strings->items[strings->count++] = dup_span(text);
 		return;
@@ -504,9 +437,4 @@ int config_value_set(const struct config_keyword *k, struct config *c,
 		     const struct doc_node *n, struct diag *d)
 {
 	return kinds[k->kind].set(k, c, n, d);
-}
-
-void config_value_free(const struct config_keyword *k, struct config *c)
-{
-	kinds[k->kind].free(k, c);
 }

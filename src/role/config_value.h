@@ -35,16 +35,18 @@ struct config_keyword {
 	uint64_t min, max;
 };
 
+enum { CONFIG_KEYWORDS_MAX = 64 };
+
 /* Every keyword in the order of config.def; *ret_count of them. */
 const struct config_keyword *config_keywords(unsigned *ret_count);
 
-/* What a person calls this kind: "an absolute path". */
-const char *config_kind_name(enum config_kind kind);
+/* Where c keeps the keyword's value. */
+void *config_field(const struct config_keyword *k, const struct config *c);
+void config_strings_fini(struct config_strings *s);
+void config_pins_fini(struct config *c);
 
 /* Puts the default into c (which holds nothing there yet). */
 void config_value_default(const struct config_keyword *k, struct config *c);
 /* Replaces what c holds: 0, or -EINVAL with diag and c still freeable. */
 WUNRES int config_value_set(const struct config_keyword *k, struct config *c,
 			    const struct doc_node *n, struct diag *d);
-/* Frees what c holds for this keyword. */
-void config_value_free(const struct config_keyword *k, struct config *c);

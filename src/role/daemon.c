@@ -34,7 +34,7 @@
 #include "src/role/supervise.h"
 
 struct daemon {
-	struct config *config;
+	const struct config *config;
 	struct privilege_user user;
 	struct loop *loop;
 	struct listeners listeners;
@@ -178,7 +178,7 @@ static int start_roles(struct daemon *d)
 	return supervise_new(&setup, d->audit_fd, &d->roles);
 }
 
-static int start(struct daemon *d, struct span text, const char *log_level)
+static int start(struct daemon *d)
 {
 	int r = prepare_process();
 
@@ -189,7 +189,7 @@ static int start(struct daemon *d, struct span text, const char *log_level)
 	if (!r)
 		r = loop_new(&d->loop);
 	if (!r)
-		r = d->config_fd = spawn_config(text, log_level);
+		r = d->config_fd = spawn_config(d->config);
 	if (r >= 0)
 		r = prepare_network(d);
 	if (!r)
@@ -220,7 +220,7 @@ static void stop(struct daemon *d)
 	(void)fd_close(d->lock_fd);
 }
 
-int daemon_run(struct config *config, struct span text, const char *log_level)
+int daemon_run(const struct config *config)
 {
 	static struct daemon d;
 	int r;
@@ -231,7 +231,7 @@ int daemon_run(struct config *config, struct span text, const char *log_level)
 		.config_fd = -1,
 		.audit_fd = -1,
 	};
-	r = start(&d, text, log_level);
+	r = start(&d);
 	if (!r)
 		loop_run(d.loop);
 	else

@@ -3,13 +3,10 @@
 #pragma once
 
 #include "src/base/attrib.h"
-#include "src/base/span.h"
 
 struct config;
 
 /* Installs the rules, runs the roles until SIGTERM or SIGINT, leaves the node
- * closed. text is what config was parsed from, for the roles; log_level NULL:
- * as configured. Closes every descriptor but 0, 1 and 2. 0, or -errno when it
- * did not start or the roles did not (said in the log). */
-WUNRES int daemon_run(struct config *config, struct span text,
-		      const char *log_level);
+ * closed. Closes every descriptor but 0, 1 and 2. 0, or -errno when it did not
+ * start or the roles did not (said in the log). */
+WUNRES int daemon_run(const struct config *config);

@@ -93,39 +93,25 @@ static void limits_raise(void)
 		limit_raise(RLIMIT_MEMLOCK);
 }
 
-/* See spawn_config(): text, perhaps NUL and a level. */
-static struct config *config_read(struct span bytes)
-{
-	struct diag diag = { .file = "configuration" };
-	struct span level = bytes, text;
-	char line[sizeof(diag) + 64];
-	struct config *config;
-
-	text = span_cut(&level, '\0');
-	if (config_parse(text, &config, &diag)) {
-		log_error("%s", diag_text(&diag, line, sizeof(line)));
-		_exit(EXIT_FAILURE);
-	}
-	(void)log_level_parse(level, &config->log_level);
-	return config;
-}
-
 static struct config *config_take(void)
 {
 	struct config *config;
 	struct stat st;
 	void *bytes;
+	int r;
 
 	if (fstat(ROLE_FD_CONFIG, &st) != 0)
 		role_die("read the configuration", errno);
-	if (st.st_size <= 0 || st.st_size > 2 * CONFIG_TEXT_MAX)
+	if (st.st_size <= 0 || st.st_size > CONFIG_BYTES_MAX)
 		role_die("read the configuration", EINVAL);
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
 		     ROLE_FD_CONFIG, 0);
 	if (bytes == MAP_FAILED)
 		role_die("read the configuration", errno);
 
-	config = config_read(span_of(bytes, (size_t)st.st_size));
+	r = config_unpack(span_of(bytes, (size_t)st.st_size), &config);
+	if (r)
+		role_die("read the configuration", r);
 	(void)munmap(bytes, (size_t)st.st_size);
 	(void)fd_close(ROLE_FD_CONFIG);
 	return config;

@@ -6,7 +6,7 @@
  * MSG_SUPERVISOR_DRAIN or when the supervisor's channel closes.
  *
  * File descriptors at exec: 3 = channel to the supervisor, 4 = configuration
- * text (memfd, see spawn_config()). The environment is emptied by the
+ * (memfd, see spawn_config()). The environment is emptied by the
  * supervisor, but for the vault's CREDENTIALS_DIRECTORY.
  */
 #pragma once

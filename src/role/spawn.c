@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/io/chan.h"
@@ -153,17 +152,13 @@ int spawn_role(enum role role, const char *path, int channel_fd, int config_fd,
 	return 0;
 }
 
-int spawn_config(struct span text, const char *log_level)
+int spawn_config(const struct config *config)
 {
-	struct buf all = BUF_INIT(text.len + ENVIRONMENT_BYTES);
-	int r = buf_put(&all, text);
+	struct buf bytes = BUF_INIT(CONFIG_BYTES_MAX);
+	int r = config_pack(config, &bytes);
 
-	if (!r && log_level)
-		r = buf_put(&all, span_of("", 1));
-	if (!r && log_level)
-		r = buf_put_str(&all, log_level);
 	if (!r)
-		r = chan_memfd(buf_peek(&all));
-	buf_fini(&all);
+		r = chan_memfd(buf_peek(&bytes));
+	buf_fini(&bytes);
 	return r;
 }

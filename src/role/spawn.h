@@ -6,8 +6,9 @@
 #include <sys/types.h>
 
 #include "src/base/attrib.h"
-#include "src/base/span.h"
 #include "src/role/msg.h"
+
+struct config;
 
 /* "sallyport-gateway"; NULL for a role that is not spawned. */
 const char *spawn_program(enum role role);
@@ -28,7 +29,5 @@ struct spawned {
 WUNRES int spawn_role(enum role role, const char *path, int channel_fd,
 		      int config_fd, struct spawned *ret);
 
-/* A memfd of what role_init() reads: the text of the configuration, and when
- * log_level is not NULL a NUL and the level that overrides it. The fd, or
- * -errno. */
-WUNRES int spawn_config(struct span text, const char *log_level);
+/* A memfd of what role_init() reads. The fd, or -errno. */
+WUNRES int spawn_config(const struct config *config);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -254,6 +255,60 @@ static void config__every_truncation(void **state)
 	}
 }
 
+/* What the supervisor understood is what the roles get. */
+static void config__pack(void **state)
+{
+	struct buf bytes = BUF_INIT(CONFIG_BYTES_MAX);
+	struct buf again = BUF_INIT(CONFIG_BYTES_MAX);
+	struct config *c = parse(full), *d = NULL;
+
+	(void)state;
+	assert_int_equal(config_pack(c, &bytes), 0);
+	assert_int_equal(config_unpack(buf_peek(&bytes), &d), 0);
+	assert_int_equal(config_pack(d, &again), 0);
+	assert_true(span_eq(buf_peek(&bytes), buf_peek(&again)));
+	assert_string_equal(d->user, c->user);
+	assert_int_equal(d->log_level, LOG_DEBUG);
+	assert_string_equal(d->interfaces.items[1], "br0");
+	assert_int_equal(d->dns_upstreams[1].port, 5353);
+	assert_string_equal(d->pins[0].name, "api.example.com");
+	assert_true(addr_eq_ip(&d->pins[0].addrs[1], &c->pins[0].addrs[1]));
+	assert_int_equal(d->admin_listen.port, 8443);
+	assert_int_equal(d->leaf_cache, 16);
+	config_free(c);
+	config_free(d);
+	buf_fini(&bytes);
+	buf_fini(&again);
+}
+
+/* Lengths that lie, and every truncation, are refused without a trace. */
+static void config__unpack_hostile(void **state)
+{
+	struct buf bytes = BUF_INIT(CONFIG_BYTES_MAX);
+	struct config *c = parse(full), *d;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(config_pack(c, &bytes), 0);
+	config_free(c);
+	for (len = 0; len < buf_len(&bytes); len++)
+		assert_int_equal(config_unpack(span_of(bytes.data, len), &d),
+				 -EPROTO);
+	assert_int_equal(buf_put(&bytes, SPAN("x")), 0);
+	assert_int_equal(config_unpack(buf_peek(&bytes), &d), -EPROTO);
+	for (len = 0; len + 5 <= buf_len(&bytes); len++) {
+		char kept[4];
+
+		memcpy(kept, bytes.data + len, 4);
+		memset(bytes.data + len, 0xff, 4);
+		if (!config_unpack(span_of(bytes.data, buf_len(&bytes) - 1),
+				   &d))
+			config_free(d);
+		memcpy(bytes.data + len, kept, 4);
+	}
+	buf_fini(&bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +319,8 @@ int main(void)
 		cmocka_unit_test(config__refused),
 		cmocka_unit_test(config__long_socket_path),
 		cmocka_unit_test(config__every_truncation),
+		cmocka_unit_test(config__pack),
+		cmocka_unit_test(config__unpack_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

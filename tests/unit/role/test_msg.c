@@ -102,6 +102,7 @@ static const struct {
 	ROW(MSG_CONTROL_SANDBOX_DROP, msg_sandbox, id),
 	ROW(MSG_CONTROL_SANDBOX_DROP, msg_sandbox, iface),
 	ROW(MSG_CONTROL_BINDINGS, msg_scope, scope),
+	ROW(MSG_CONTROL_NODE, msg_scope, scope),
 	ROW(MSG_GATEWAY_SYNCED, msg_result, text),
 	ROW(MSG_GATEWAY_STATUS, msg_result, text),
 #undef ROW

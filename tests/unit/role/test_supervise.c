@@ -298,7 +298,7 @@ static void begin(const char *parts, uint32_t grace_ms)
 		setup.programs[i] = self;
 	assert_int_equal(pipe2(t.audit, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_int_equal(loop_new(&t.loop), 0);
-	t.config_fd = spawn_config(span_str(parts), NULL);
+	t.config_fd = chan_memfd(span_str(parts));
 	assert_true(t.config_fd >= 0);
 	setup.loop = t.loop;
 	setup.config_fd = t.config_fd;
