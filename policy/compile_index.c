@@ -64,11 +64,9 @@ static int by_prefix(const void *a, const void *b)
 
 static bool cidr_holds(const struct cidr *outer, const struct cidr *inner)
 {
-	const struct snap_key in = snap_key_of(inner->ip);
-	const struct snap_key out = snap_key_of(outer->ip);
-
 	return outer->prefix <= inner->prefix &&
-	       snap_key_in_prefix(&in, &out, outer->prefix);
+	       snap_key_in_prefix(snap_key_of(inner->ip),
+				  snap_key_of(outer->ip), outer->prefix);
 }
 
 /* The nearest earlier prefix around this one: the one before it, or one of
@@ -144,12 +142,17 @@ void index_fini(struct index *x)
 
 static uint64_t hash_name(struct span name, uint64_t seed)
 {
-	uint64_t hash = SNAP_HASH_START;
+	struct snap_hash hash = SNAP_HASH_START;
 	size_t i;
 
-	for (i = name.len; i; i--)
-		hash = snap_hash_step(hash, name.ptr[i - 1]);
-	return snap_hash_end(hash, seed);
+	for (i = name.len; i; i--) {
+		if (name.ptr[i - 1] == '.')
+			snap_hash_fold(&hash);
+		else
+			snap_hash_byte(&hash, name.ptr[i - 1]);
+	}
+	snap_hash_fold(&hash);
+	return snap_hash_end(hash.folded, seed);
 }
 
 bool index_fill_slots(const struct index *x, uint64_t seed,

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <assert.h>
+#include <endian.h>
 
 #include "policy/policy.h"
 
@@ -107,7 +108,7 @@ struct snap_host {
 };
 
 struct snap_key {
-	uint64_t high, low; /* an address as two numbers */
+	unsigned __int128 ip; /* an address as one number */
 };
 
 struct snap_prefix {
@@ -166,14 +167,28 @@ static inline struct span snap_text(const struct snapshot_head *h,
 	return span_of((const char *)snap_at(h, SECTION_TEXT) + s.at, s.len);
 }
 
-enum { SNAP_HASH_START = 1 };
-
 /* A name's hash is made from its last byte to its first, so that one walk
- * gives the hash of every suffix. The seed is mixed in afterwards: a snapshot
- * chooses the seed with which its table has short chains. */
-static inline uint64_t snap_hash_step(uint64_t hash, char c)
+ * gives the hash of every suffix. Bytes gather in a word below a marking 1 and
+ * are folded in when it is full and at each dot. The seed is mixed in behind
+ * all that: a snapshot chooses the seed that gives its table short chains. */
+struct snap_hash {
+	uint64_t folded, word;
+};
+
+#define SNAP_HASH_START ((struct snap_hash){ 0, 1 })
+
+static inline void snap_hash_fold(struct snap_hash *h)
 {
-	return (hash ^ (uint8_t)c) * 0x9e3779b97f4a7c15u;
+	h->folded = (h->folded ^ h->word) * 0x9e3779b97f4a7c15u;
+	h->folded ^= h->folded >> 32;
+	h->word = 1;
+}
+
+static inline void snap_hash_byte(struct snap_hash *h, char c)
+{
+	h->word = h->word << 8 | (uint8_t)c;
+	if (h->word >> 56)
+		snap_hash_fold(h);
 }
 
 static inline uint64_t snap_hash_end(uint64_t hash, uint64_t seed)
@@ -187,24 +202,17 @@ static inline uint64_t snap_hash_end(uint64_t hash, uint64_t seed)
 
 static inline struct snap_key snap_key_of(const uint8_t ip[16])
 {
-	struct snap_key key = { 0, 0 };
-	unsigned i;
+	uint64_t high, low;
 
-	for (i = 0; i < 8; i++) {
-		key.high = key.high << 8 | ip[i];
-		key.low = key.low << 8 | ip[i + 8];
-	}
-	return key;
+	memcpy(&high, ip, sizeof(high));
+	memcpy(&low, ip + sizeof(high), sizeof(low));
+	return (struct snap_key){ (unsigned __int128)be64toh(high) << 64 |
+				  be64toh(low) };
 }
 
 /* Are the first length bits those of the prefix? */
-static inline bool snap_key_in_prefix(const struct snap_key *key,
-				      const struct snap_key *prefix,
-				      uint32_t length)
+static inline bool snap_key_in_prefix(struct snap_key key,
+				      struct snap_key prefix, uint32_t length)
 {
-	uint64_t high = key->high ^ prefix->high, low = key->low ^ prefix->low;
-
-	if (length <= 64)
-		return !length || !(high >> (64 - length));
-	return !high && !(low >> (128 - length));
+	return !length || !((key.ip ^ prefix.ip) >> (128 - length));
 }

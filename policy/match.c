@@ -37,9 +37,9 @@ struct suffixes {
 	uint8_t starts[HOST_MAX + 2];
 };
 
-/* Candidates of one snapshot: lists by name first, then lists by address. */
+/* Candidates of one snapshot: lists by address first, then lists by name. */
 struct candidates {
-	unsigned name_count, count;
+	unsigned address_count, count;
 	unsigned lists_flags; /* HOST_INSPECT, HOST_PASSTHROUGH, or none */
 	struct rules_view lists[LISTS_MAX];
 };
@@ -62,20 +62,23 @@ struct question {
 
 static void suffixes_init(struct suffixes *s, struct span host)
 {
-	uint64_t hash = SNAP_HASH_START;
+	struct snap_hash hash = SNAP_HASH_START;
 	size_t i;
 
 	s->count = 0;
 	if (!host.len)
 		return;
 	for (i = host.len; i; i--) {
-		if (host.ptr[i - 1] == '.') {
-			s->hashes[++s->count] = hash;
-			s->starts[s->count] = (uint8_t)i;
+		if (host.ptr[i - 1] != '.') {
+			snap_hash_byte(&hash, host.ptr[i - 1]);
+			continue;
 		}
-		hash = snap_hash_step(hash, host.ptr[i - 1]);
+		snap_hash_fold(&hash);
+		s->hashes[++s->count] = hash.folded;
+		s->starts[s->count] = (uint8_t)i;
 	}
-	s->hashes[++s->count] = hash;
+	snap_hash_fold(&hash);
+	s->hashes[++s->count] = hash.folded;
 	s->starts[s->count] = 0;
 }
 
@@ -155,14 +158,6 @@ static void gather_names(struct candidates *c, const struct snapshot_head *h,
 			found->flags & (HOST_INSPECT | HOST_PASSTHROUGH);
 }
 
-/* No branches: which way a search goes nobody can predict. */
-static uint32_t key_is_before(const struct snap_key *a,
-			      const struct snap_key *b)
-{
-	return (a->high < b->high) |
-	       ((a->high == b->high) & (a->low <= b->low));
-}
-
 /* Every prefix around the address is the last one that begins at or before it,
  * or is around that one: prefixes nest or are apart. An IPv4 address is looked
  * for among IPv4 prefixes only: ::/0 is all of IPv6. */
@@ -178,16 +173,17 @@ static void gather_addresses(struct candidates *c,
 	uint32_t low = v4 ? h->v4_at : 0, half, at;
 	uint32_t left = v4 ? h->v4_count : h->sections[SECTION_KEYS].count;
 
-	if (!left || !key_is_before(&keys[low], &key))
+	if (!left || keys[low].ip > key.ip)
 		return;
 	for (; left > 1; left -= half) {
 		half = left / 2;
-		low += half & -key_is_before(&keys[low + half], &key);
+		/* no branch: which way it goes nobody can predict */
+		low += half & -(uint32_t)(keys[low + half].ip <= key.ip);
 	}
 	for (at = low; at != NO_PREFIX; at = prefixes[at].parent) {
 		if (v4 && prefixes[at].length < 96)
 			break;
-		if (snap_key_in_prefix(&key, &keys[at], prefixes[at].length))
+		if (snap_key_in_prefix(key, keys[at], prefixes[at].length))
 			add_list(c, lists + prefixes[at].at,
 				 prefixes[at].count);
 	}
@@ -197,11 +193,25 @@ static void gather(struct candidates *c, const struct snapshot *snapshot,
 		   const struct policy_query *q, const struct suffixes *s)
 {
 	c->count = c->lists_flags = 0;
-	if (snapshot)
-		gather_names(c, snapshot->head, q->host, s);
-	c->name_count = c->count;
 	if (snapshot && q->address)
 		gather_addresses(c, snapshot->head, q->address);
+	c->address_count = c->count;
+	if (snapshot)
+		gather_names(c, snapshot->head, q->host, s);
+}
+
+/* Asks for the slot of the name itself early: a large table is far away, and
+ * meanwhile there is other work. */
+static void prefetch_name(const struct snapshot *snapshot,
+			  const struct suffixes *s)
+{
+	const struct snapshot_head *h = snapshot->head;
+	const struct snap_slot *slots = snap_at(h, SECTION_SLOTS);
+
+	if (s->count)
+		__builtin_prefetch(
+			&slots[snap_hash_end(s->hashes[s->count], h->seed) &
+			       h->slot_mask]);
 }
 
 static bool ports_fit(const struct snapshot_head *h,
@@ -341,7 +351,7 @@ static void weigh_address_denies(const struct snapshot_head *h,
 	unsigned i;
 
 	*f = FOUND_NOTHING;
-	for (i = c->name_count; h->address_denies && i < c->count; i++) {
+	for (i = 0; h->address_denies && i < c->address_count; i++) {
 		rule = c->lists[i].at;
 		end = rule + c->lists[i].count;
 		for (; rule < end && rule->index < f->yes->index; rule++)
@@ -441,6 +451,7 @@ void policy_match(const struct snapshot *overlay, const struct snapshot *policy,
 		ret->generation =
 			MAX(ret->generation, overlay->head->generation);
 	suffixes_init(&suffixes, q->host);
+	prefetch_name(policy, &suffixes);
 	gather(&of_overlay, overlay, q, &suffixes);
 	gather(&of_policy, policy, q, &suffixes);
 	ret->inspect = of_policy.lists_flags == HOST_INSPECT;
