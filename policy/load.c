@@ -260,7 +260,7 @@ static int read_whole(int dir, const char *name, struct buf *text,
 	if (fd < 0 || fstat(fd, &st))
 		return load_io(d, name, errno);
 	if (!S_ISREG(st.st_mode))
-		return load_io(d, name, EISDIR);
+		return load_io(d, name, S_ISDIR(st.st_mode) ? EISDIR : ENODEV);
 	while (got > 0) {
 		if (buf_reserve(text, 65536, &room))
 			return load_io(d, name, EFBIG);
