@@ -121,6 +121,7 @@ static bool chan_deliver(struct chan *c, char *buffer, ssize_t n,
 {
 	bool freed = false;
 
+	/* cppcheck-suppress autoVariables; taken back below */
 	c->freed = &freed;
 	c->ops->message(c->ctx, c, m);
 	explicit_bzero(buffer, (size_t)n);

@@ -20,6 +20,8 @@ struct event;
 struct loop;
 
 WUNRES int loop_new(struct loop **ret);
+/* Ends what nobody owns (streams being closed or spliced); everything else on
+ * the loop was ended by its owner before. NULL is fine. Returns NULL. */
 struct loop *loop_free(struct loop *loop);
 /* Returns after loop_stop(). */
 void loop_run(struct loop *loop);
