@@ -212,13 +212,11 @@ static void question_say(struct question *q, enum dns_rcode rcode,
 			  });
 }
 
-/* Never asked of the owner: the sentence goes where the owner's would. */
+/* Answered without asking the owner, whose decision stays empty. */
 static void question_refuse(struct question *q, enum dns_rcode rcode,
 			    const char *text)
 {
 	q->path->server->counters->refused++;
-	(void)span_copy(span_str(text), q->decision.text,
-			sizeof(q->decision.text));
 	question_say(q, rcode, DNS_EDE_NOT_SUPPORTED, text);
 }
 

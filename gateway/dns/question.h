@@ -69,7 +69,6 @@ struct question {
 	struct lookup *lookup;	  /* when kept, this one */
 	struct ask *ask;	  /* or that one */
 	uint64_t began_ms;
-	bool is_decided;
 	enum name_source source;
 	unsigned addr_count;
 	struct dns_client client;

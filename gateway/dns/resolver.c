@@ -9,8 +9,8 @@
  * cache, then to the lookups.
  *
  * Callbacks are never made from inside resolver_lookup(): what can be answered
- * at once waits in .ready for a post to the own loop. A post cannot be taken
- * back, so a resolver that is freed with one under way lets the post free it.
+ * at once waits in .ready for a timer. Who is in a hurry asks resolver_find()
+ * first.
  */
 
 #include "gateway/dns/resolver.h"
@@ -27,6 +27,7 @@
 
 enum {
 	LOOKUPS_MAX = 16384,
+	SOON_MS = 1,
 	FLIGHT_TURNS = 3, /* server turns that a lookup may take in all */
 	FLIGHT_GRACE_MS = 300,
 	FAMILY_SHARE = NAME_ADDRS_MAX / 2,
@@ -47,11 +48,10 @@ struct resolver {
 	struct names *names; /* NULL = none */
 	struct cache cache;
 	struct map flights; /* host -> flight */
-	struct list ready;  /* lookups to be answered by the post */
+	struct list ready;  /* lookups that .soon answers */
+	struct timer soon;
 	unsigned lookups;
 	uint32_t min_ttl_s, max_ttl_s;
-	bool is_posted;
-	bool is_freed; /* by the post */
 };
 
 struct lookup {
@@ -370,18 +370,13 @@ static void lookup_serve(struct lookup *l)
 	lookup_finish(l, &answer);
 }
 
-static void resolver_on_post(void *ctx)
+static void resolver_on_soon(struct timer *t)
 {
+	struct resolver *r = container_of(t, struct resolver, soon);
 	struct list batch = LIST_INIT(batch);
-	struct resolver *r = ctx;
 	struct lookup *l;
 
-	r->is_posted = false;
-	if (r->is_freed) {
-		free(r);
-		return;
-	}
-	/* what callbacks add waits for the next turn */
+	/* what callbacks add waits for the next time */
 	while ((l = lookup_pop(&r->ready)))
 		list_push(&batch, &l->link);
 	while ((l = lookup_pop(&batch)))
@@ -408,10 +403,9 @@ struct lookup *resolver_lookup(struct resolver *r, struct span host,
 	    !cache_find(&r->cache, host, loop_now_ms(r->loop), &answer) &&
 	    lookup_board(l))
 		return l;
+	if (list_is_empty(&r->ready))
+		timer_start(&r->soon, SOON_MS);
 	list_push(&r->ready, &l->link);
-	if (!r->is_posted)
-		loop_post(r->loop, resolver_on_post, r);
-	r->is_posted = true;
 	return l;
 }
 
@@ -467,6 +461,7 @@ int resolver_new(struct loop *loop, const struct resolver_config *config,
 						    : CACHE_ENTRIES);
 	map_init(&r->flights);
 	list_init(&r->ready);
+	timer_init(&r->soon, loop, resolver_on_soon);
 	(void)nameservers_set(&r->servers, config->upstreams,
 			      config->upstream_count);
 	*ret = r;
@@ -486,10 +481,8 @@ struct resolver *resolver_free(struct resolver *r)
 	list_for_each(it, &r->ready)(void)
 		lookup_cancel(container_of(it, struct lookup, link));
 	cache_clear(&r->cache);
+	timer_stop(&r->soon);
 	r->names = names_unref(r->names);
-
-	r->is_freed = true;
-	if (!r->is_posted)
-		free(r);
+	free(r);
 	return NULL;
 }

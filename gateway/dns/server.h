@@ -40,9 +40,9 @@ struct dns_decision {
 /* What was answered. All pointers are borrowed for the call. */
 struct dns_event {
 	const struct dns_client *client;
-	const struct dns_decision *decision;
-	struct span host; /* canonical; or, when it is no host name and decide
-			     was not asked, its escaped text */
+	const struct dns_decision *decision; /* zero: decide was not asked */
+	struct span host; /* canonical; when it is no host name, its escaped
+			     text */
 	uint16_t type;	  /* DNS_TYPE_... */
 	uint16_t rcode;	  /* DNS_NOERROR ... */
 	bool tcp;
@@ -53,7 +53,8 @@ struct dns_event {
 
 struct dns_server_ops {
 	/* May this client resolve host? *ret is zeroed before: denied. Called
-	 * once per question whose name is a host name. */
+	 * once per question, unless its name is no host name or its class or
+	 * type is never answered. */
 	void (*decide)(void *ctx, const struct dns_client *client,
 		       struct span host, struct dns_decision *ret);
 	/* Follows every decide exactly once (the token may be released here),

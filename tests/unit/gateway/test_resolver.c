@@ -18,19 +18,31 @@ struct result {
 	struct addr addrs[NAME_ADDRS_MAX];
 };
 
+enum { PATIENT_MS = 20 * 1000, TIMEOUT_MS = 300 };
+
+/* A resolver that gives a server that long. */
+static void start(struct fixture *f, uint32_t timeout_ms)
+{
+	const struct resolver_config config = {
+		.upstreams = &f->fake.address,
+		.upstream_count = 1,
+		.timeout_ms = timeout_ms,
+		.max_ttl_s = 600,
+		.counters = &f->counters,
+	};
+
+	f->resolver = resolver_free(f->resolver);
+	must(!resolver_new(f->loop, &config, &f->resolver));
+}
+
 static int set_up(void **state)
 {
 	struct fixture *f = must_alloc(sizeof(*f));
-	struct resolver_config config = { .timeout_ms = 150 };
 
 	must(!loop_new(&f->loop));
 	fake_init(&f->fake, f->loop);
 	fake_init(&f->second, f->loop);
-	config.upstreams = &f->fake.address;
-	config.upstream_count = 1;
-	config.max_ttl_s = 600;
-	config.counters = &f->counters;
-	must(!resolver_new(f->loop, &config, &f->resolver));
+	start(f, TIMEOUT_MS);
 	*state = f;
 	return 0;
 }
@@ -42,7 +54,6 @@ static int tear_down(void **state)
 	f->resolver = resolver_free(f->resolver);
 	fake_fini(&f->fake);
 	fake_fini(&f->second);
-	loop_run_once(f->loop, false); /* posts of the resolver */
 	f->loop = loop_free(f->loop);
 	free(f);
 	return 0;
@@ -302,11 +313,12 @@ static void resolver__notices_a_closed_port(void **state)
 	uint64_t start_ms = clock_ms();
 	struct result r;
 
+	start(f, PATIENT_MS);
 	both[0].port = 1; /* nobody */
 	resolver_set_upstreams(f->resolver, both, 2);
 	ask_into(f, "a.test", &r);
 	assert_both(&r);
-	assert_true(clock_ms() - start_ms < 140);
+	assert_true(clock_ms() - start_ms < PATIENT_MS / 2);
 }
 
 static void resolver__speaks_without_edns(void **state)
@@ -328,7 +340,7 @@ static void resolver__ends_in_bounded_time(void **state)
 
 	ask_into(f, "silent.test", &r);
 	assert_int_equal(r.answer.status, NAME_FAILED);
-	assert_in_range(clock_ms() - start_ms, 440, 700);
+	assert_in_range(clock_ms() - start_ms, 3 * TIMEOUT_MS - 10, 5000);
 	assert_in_range(f->fake.udp_count, 4, 2 * ASK_TRIES_MAX);
 
 	resolver_set_upstreams(f->resolver, NULL, 0);
@@ -342,12 +354,13 @@ static void resolver__waits_briefly_for_the_second_family(void **state)
 	uint64_t start_ms = clock_ms();
 	struct result r;
 
+	start(f, PATIENT_MS);
 	ask_into(f, "v4only.test", &r);
 	assert_int_equal(r.answer.status, NAME_OK);
 	assert_int_equal(r.answer.count, 1);
 	assert_true(r.answer.partial);
 	assert_int_equal(r.answer.ttl_s, 5);
-	assert_in_range(clock_ms() - start_ms, 290, 440);
+	assert_in_range(clock_ms() - start_ms, 290, PATIENT_MS / 2);
 }
 
 static void resolver__shares_a_flight(void **state)

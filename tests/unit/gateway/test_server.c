@@ -81,7 +81,7 @@ static void start(struct fixture *f)
 static int set_up(void **state)
 {
 	struct fixture *f = must_alloc(sizeof(*f));
-	struct resolver_config config = { .timeout_ms = 200 };
+	struct resolver_config config = { .timeout_ms = 300 };
 
 	must(!loop_new(&f->loop));
 	fake_init(&f->fake, f->loop);
@@ -102,7 +102,6 @@ static int tear_down(void **state)
 	f->server = dns_server_free(f->server);
 	f->resolver = resolver_free(f->resolver);
 	fake_fini(&f->fake);
-	loop_run_once(f->loop, false);
 	f->loop = loop_free(f->loop);
 	free(f);
 	return 0;
@@ -412,12 +411,12 @@ static void server__limits_a_client(void **state)
 	join(f, "127.0.0.1", "127.0.0.1");
 	for (i = 0; i < 3; i++)
 		client_send(f, &q);
-	len = client_receive(f, 100);
+	len = client_receive(f, 800);
 	assert_int_equal(dns_parse_reply(span_of(f->bytes, len), &f->reply), 0);
 	assert_int_equal(f->reply.rcode, DNS_SERVFAIL);
 	assert_int_equal(f->counters.overload, 1);
 	/* the two come to their end, and then there is room again */
-	assert_true(client_receive(f, 2000) && client_receive(f, 2000));
+	assert_true(client_receive(f, 5000) && client_receive(f, 5000));
 	assert_int_equal(f->audited, 3);
 	exchange(f, "a.test", DNS_TYPE_A);
 	assert_int_equal(f->reply.rcode, DNS_NOERROR);
@@ -589,7 +588,7 @@ static void server__closes_idle_connections(void **state)
 	start(f);
 	dial(f);
 	assert_false(tcp_reply(f, 3000));
-	assert_in_range(clock_ms() - start_ms, 90, 400);
+	assert_in_range(clock_ms() - start_ms, 90, 2500);
 }
 
 static void server__limits_connections(void **state)
