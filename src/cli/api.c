@@ -73,14 +73,15 @@ int api_init(struct api *api, const struct opt_daemon *d)
 	return 0;
 }
 
-void api_path_set(struct api_path *p, const char *before, struct span name,
-		  const char *after)
+void api_path_set(struct api_path *p, const char *collection, struct span name)
 {
 	struct buf b CLEANUP(buf_fini) = BUF_INIT(sizeof(p->text) - 1);
+	const char *join =
+		span_ends(span_str(collection), SPAN("=")) ? "" : "/";
 
 	/* too long to be any name: an empty path, which no route has */
-	if (buf_put_str(&b, before) || httpd_client_encode(&b, name) ||
-	    buf_put_str(&b, after) ||
+	if (buf_putf(&b, "%s%s", collection, join) ||
+	    httpd_client_encode(&b, name) ||
 	    !span_copy(buf_peek(&b), p->text, sizeof(p->text)))
 		p->text[0] = '\0';
 }

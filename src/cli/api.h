@@ -37,12 +37,12 @@ WUNRES int api_init(struct api *api, const struct opt_daemon *d);
 /* Does a daemon answer? */
 bool api_answers(const struct api *api);
 
-/* A path made of literal text and one name, percent-encoded. */
+/* collection/name, the name percent-encoded; ending in '=', a query. */
 struct api_path {
 	char text[API_PATH_MAX];
 };
-void api_path_set(struct api_path *p, const char *before, struct span name,
-		  const char *after);
+void api_path_set(struct api_path *p, const char *collection,
+		  struct span name);
 
 struct api_reply {
 	unsigned status;

@@ -82,7 +82,10 @@ int audit_stream(const struct api *api, const struct audit_question *q,
 		       ROUTE_AUDIT "?lines=%u&follow=%s%s", q->lines,
 		       q->follow ? "true" : "false",
 		       q->sandbox ? "&sandbox=" : "");
-	api_path_set(&path, before, span_str(q->sandbox), "");
+	if (q->sandbox)
+		api_path_set(&path, before, span_str(q->sandbox));
+	else
+		(void)span_copy(span_str(before), path.text, sizeof(path.text));
 	r = httpd_client_stream(&target, path.text, &status, on_piece, &s,
 				&reply);
 	buf_fini(&s.pending);

@@ -23,26 +23,20 @@ static const struct column columns[] = {
 };
 
 static const struct simple list = {
-	.line = "binding list [--sandbox ID]",
-	.root = ROUTE_ROOT,
+	.line = "binding list",
 	.path = ROUTE_BINDINGS,
-	.scoped = true,
 	.member = "bindings",
 	.columns = columns,
 };
 
 static const struct simple rm = {
-	.line = "binding rm NAME [--sandbox ID]",
-	.root = ROUTE_ROOT,
+	.line = "binding rm NAME",
 	.path = ROUTE_BINDINGS,
-	.scoped = true,
 };
 
 static const struct simple put = {
-	.line = "binding put FILE|- [--sandbox ID]",
-	.root = ROUTE_ROOT,
+	.line = "binding put FILE|-",
 	.path = ROUTE_BINDINGS,
-	.scoped = true,
 };
 
 int cmd_binding_list(int argc, char **argv)
@@ -55,16 +49,10 @@ int cmd_binding_rm(int argc, char **argv)
 	return simple_rm(&rm, argc, argv);
 }
 
-struct putting {
-	struct api api;
-	const char *sandbox;
-};
-
 static int binding_put(void *ctx, const struct json *binding)
 {
 	struct buf body CLEANUP(buf_fini) = BUF_INIT(BODY_MAX);
 	struct span name = json_text(json_find(binding, "name"));
-	const struct putting *p = ctx;
 	struct api_path path;
 
 	if (!name.len) {
@@ -73,22 +61,21 @@ static int binding_put(void *ctx, const struct json *binding)
 	}
 	if (json_emit(&body, binding))
 		return CLI_FAILED;
-	simple_path(&path, &put, p->sandbox, name);
-	return api_do(&p->api, "PUT", path.text, buf_peek(&body));
+	api_path_set(&path, ROUTE_BINDINGS, name);
+	return api_do(ctx, "PUT", path.text, buf_peek(&body));
 }
 
 int cmd_binding_put(int argc, char **argv)
 {
 	struct json *root CLEANUP_JSON = NULL;
 	struct simple_words w = { 0 };
-	struct putting p;
+	struct api api;
 	int r;
 
 	r = simple_parse(&put, 1, 1, argc, argv, &w);
 	if (r)
 		return opts_exit(r);
-	if (body_read(w.rest.items[0], &root) || api_init(&p.api, &w.daemon))
+	if (body_read(w.rest.items[0], &root) || api_init(&api, &w.daemon))
 		return CLI_FAILED;
-	p.sandbox = w.sandbox;
-	return body_each_binding(root, binding_put, &p);
+	return body_each_binding(root, binding_put, &api);
 }

@@ -25,8 +25,7 @@ int cmd_policy_list(int argc, char **argv)
 	};
 	const struct simple s = {
 		.line = "policy list",
-		.root = ROUTE_ROOT,
-		.path = "/policies",
+		.path = ROUTE_POLICIES,
 		.member = "policies",
 		.columns = columns,
 	};
@@ -38,8 +37,7 @@ int cmd_policy_rm(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "policy rm NAME",
-		.root = ROUTE_ROOT,
-		.path = "/policies",
+		.path = ROUTE_POLICIES,
 	};
 
 	return simple_rm(&s, argc, argv);
@@ -49,7 +47,6 @@ int cmd_policy_reload(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "policy reload",
-		.root = ROUTE_ROOT,
 		.path = ROUTE_RELOAD,
 	};
 
@@ -66,7 +63,7 @@ static int policy_put(const struct api *api, const struct policy_model *m)
 			SPAN_FMT(m->name));
 		return CLI_FAILED;
 	}
-	api_path_set(&path, ROUTE_POLICIES "/", m->name, "");
+	api_path_set(&path, ROUTE_POLICIES, m->name);
 	return api_do(api, "PUT", path.text, buf_peek(&body));
 }
 

@@ -243,8 +243,7 @@ static void run_stop(struct run *run)
 
 	run_child_stop(&run->child);
 	run_net_stop(&run->net);
-	if (!run->keep)
-		run_register_stop(&run->registration, &run->api);
+	run_register_stop(&run->registration, &run->api, run->keep);
 	run_secrets_wipe(&run->secrets);
 	run_daemon_stop(&run->daemon, run->keep);
 	for (i = 0; i < run->mask_count; i++)

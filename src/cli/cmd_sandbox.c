@@ -22,8 +22,7 @@ int cmd_sandbox_list(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "sandbox list",
-		.root = ROUTE_ROOT,
-		.path = "/sandboxes",
+		.path = ROUTE_SANDBOXES,
 		.member = "sandboxes",
 		.columns = columns,
 	};
@@ -35,8 +34,7 @@ int cmd_sandbox_show(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "sandbox show ID",
-		.root = ROUTE_ROOT,
-		.path = "/sandboxes",
+		.path = ROUTE_SANDBOXES,
 		.columns = columns,
 	};
 
@@ -47,8 +45,7 @@ int cmd_sandbox_rm(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "sandbox rm ID",
-		.root = ROUTE_ROOT,
-		.path = "/sandboxes",
+		.path = ROUTE_SANDBOXES,
 	};
 
 	return simple_rm(&s, argc, argv);
@@ -108,6 +105,6 @@ int cmd_sandbox_add(int argc, char **argv)
 		return CLI_USAGE;
 	if (api_init(&api, &where))
 		return CLI_FAILED;
-	api_path_set(&path, ROUTE_SANDBOXES "/", span_str(words.items[0]), "");
+	api_path_set(&path, ROUTE_SANDBOXES, span_str(words.items[0]));
 	return api_do(&api, "PUT", path.text, buf_peek(&body));
 }

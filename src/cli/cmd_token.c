@@ -19,7 +19,6 @@ int cmd_token_list(int argc, char **argv)
 	};
 	const struct simple s = {
 		.line = "token list",
-		.root = ROUTE_ROOT,
 		.path = ROUTE_TOKENS,
 		.member = "tokens",
 		.columns = columns,
@@ -32,7 +31,6 @@ int cmd_token_rm(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "token rm NAME",
-		.root = ROUTE_ROOT,
 		.path = ROUTE_TOKENS,
 	};
 
@@ -60,8 +58,7 @@ int cmd_token_create(int argc, char **argv)
 	json_close(&out);
 	if (json_done(&out) || api_init(&api, &w.daemon))
 		return CLI_FAILED;
-	r = api_call(&api, "POST", ROUTE_ROOT ROUTE_TOKENS, buf_peek(&body),
-		     &reply);
+	r = api_call(&api, "POST", ROUTE_TOKENS, buf_peek(&body), &reply);
 	if (r)
 		return r;
 	token = json_text(json_find(reply.json, "token"));

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -32,20 +31,11 @@ static const struct column credential_columns[] = {
 	{ 0 },
 };
 
-/* Becomes sallyport-vault with the same words. Returns only on failure. */
-static int tool_become(const char *verb, const struct simple_words *w)
+/* Becomes sallyport-vault. Returns only on failure. */
+static int tool_become(const char *const *argv)
 {
-	const char *config =
-		w->daemon.config ? w->daemon.config : CLI_CONFIG_FILE;
-	const char *argv[8] = { "sallyport-vault", verb, "--config", config };
 	char path[PATH_MAX];
-	unsigned at = 4;
 
-	if (w->sandbox) {
-		argv[at++] = "--sandbox";
-		argv[at++] = w->sandbox;
-	}
-	argv[at] = w->rest.count ? w->rest.items[0] : NULL;
 	(void)fflush(stdout);
 	if (!spawn_beside(argv[0], path, sizeof(path)))
 		(void)execv(path, (char *const *)(uintptr_t)argv);
@@ -55,66 +45,69 @@ static int tool_become(const char *verb, const struct simple_words *w)
 	return CLI_FAILED;
 }
 
+/* The same words, of a subcommand that was parsed. */
+static int tool_instead(const char *verb, const struct simple_words *w)
+{
+	const char *argv[8] = { "sallyport-vault", verb };
+	unsigned at = 2, i;
+
+	if (w->daemon.config) {
+		argv[at++] = "--config";
+		argv[at++] = w->daemon.config;
+	}
+	for (i = 0; i < w->rest.count && i < 2; i++)
+		argv[at++] = w->rest.items[i];
+	return tool_become(argv);
+}
+
+/* What needs the vault for itself is always the tool's, with all its options.
+ */
+static int tool_only(const char *verb, int argc, char **argv)
+{
+	const char **words CLEANUP_FREE =
+		must_alloc(((size_t)argc + 2) * sizeof(*words));
+	int i;
+
+	words[0] = "sallyport-vault";
+	words[1] = verb;
+	for (i = 1; i < argc; i++)
+		words[i + 1] = argv[i];
+	return tool_become(words);
+}
+
 static int tool_list(const struct simple_words *w)
 {
-	return tool_become("list", w);
+	return tool_instead("list", w);
 }
 
 static int tool_rm(const struct simple_words *w)
 {
-	return tool_become("rm", w);
+	return tool_instead("rm", w);
 }
 
 static int tool_rotate_dek(const struct simple_words *w)
 {
-	return tool_become("rotate-dek", w);
+	return tool_instead("rotate-dek", w);
 }
 
 static int tool_verify(const struct simple_words *w)
 {
-	return tool_become("verify", w);
+	return tool_instead("verify", w);
 }
 
-/* The tool reads the value from stdin. */
-static int tool_put(const struct simple_words *w, const char *from)
+static int tool_put(const struct simple_words *w)
 {
-	int fd = -1;
-
-	if (from[0] == '@') {
-		fd = open(from + 1, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
-			fprintf(stderr, "sallyport: %s: %s\n", from + 1,
-				err_text(errno));
-			return CLI_FAILED;
-		}
-	}
-	return tool_become("put", w);
-}
-
-/* What needs the vault for itself: always the tool. */
-static int tool_only(const struct simple *s, const char *verb, unsigned count,
-		     int argc, char **argv)
-{
-	struct simple_words w = { 0 };
-	int r = simple_parse(s, count, count, argc, argv, &w);
-
-	return r ? opts_exit(r) : tool_become(verb, &w);
+	return tool_instead("put", w);
 }
 
 int cmd_vault_init(int argc, char **argv)
 {
-	const struct simple s = { .line = "vault init [--config FILE]" };
-
-	return tool_only(&s, "init", 0, argc, argv);
+	return tool_only("init", argc, argv);
 }
 
 int cmd_vault_rotate_kek(int argc, char **argv)
 {
-	const struct simple s = {
-		.line = "vault rotate-kek NEWKEYFILE [--config FILE]",
-	};
-
-	return tool_only(&s, "rotate-kek", 1, argc, argv);
+	return tool_only("rotate-kek", argc, argv);
 }
 
 /* -- what a running daemon does, and the tool when none runs -------------- */
@@ -122,10 +115,8 @@ int cmd_vault_rotate_kek(int argc, char **argv)
 int cmd_vault_list(int argc, char **argv)
 {
 	const struct simple s = {
-		.line = "vault list [--sandbox ID]",
-		.root = ROUTE_ROOT,
+		.line = "vault list",
 		.path = ROUTE_CREDENTIALS,
-		.scoped = true,
 		.otherwise = tool_list,
 		.member = "credentials",
 		.columns = credential_columns,
@@ -137,10 +128,8 @@ int cmd_vault_list(int argc, char **argv)
 int cmd_vault_rm(int argc, char **argv)
 {
 	const struct simple s = {
-		.line = "vault rm NAME [--sandbox ID]",
-		.root = ROUTE_ROOT,
+		.line = "vault rm NAME",
 		.path = ROUTE_CREDENTIALS,
-		.scoped = true,
 		.otherwise = tool_rm,
 	};
 
@@ -151,7 +140,6 @@ int cmd_vault_rotate_dek(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "vault rotate-dek",
-		.root = ROUTE_ROOT,
 		.path = ROUTE_ROTATE_DEK,
 		.otherwise = tool_rotate_dek,
 	};
@@ -163,7 +151,6 @@ int cmd_vault_verify(int argc, char **argv)
 {
 	const struct simple s = {
 		.line = "vault verify",
-		.root = ROUTE_ROOT,
 		.path = ROUTE_VERIFY,
 		.otherwise = tool_verify,
 	};
@@ -173,37 +160,29 @@ int cmd_vault_verify(int argc, char **argv)
 
 /* -- put ------------------------------------------------------------------ */
 
-static int value_send(const struct simple *s, const struct simple_words *w,
+static int value_send(const struct api *api, struct span name,
 		      const struct secret *value)
 {
 	struct buf body CLEANUP(buf_wipe) = BUF_INIT(BODY_MAX);
-	const struct span name = span_str(w->rest.items[0]);
 	struct api_path path;
 	struct json_out out;
-	struct api api;
 
 	if (!body_value_is_sound(name, value))
 		return CLI_FAILED;
 	json_start(&out, &body);
 	body_put_credential(&out, name, value);
-	if (json_done(&out) || api_init(&api, &w->daemon))
+	if (json_done(&out))
 		return CLI_FAILED;
-	simple_path(&path, s, w->sandbox, name);
-	return api_do(&api, "PUT", path.text, buf_peek(&body));
+	api_path_set(&path, ROUTE_CREDENTIALS, name);
+	return api_do(api, "PUT", path.text, buf_peek(&body));
 }
 
 int cmd_vault_put(int argc, char **argv)
 {
-	const struct simple s = {
-		.line = "vault put NAME [@FILE] [--sandbox ID]",
-		.root = ROUTE_ROOT,
-		.path = ROUTE_CREDENTIALS,
-		.scoped = true,
-	};
+	const struct simple s = { .line = "vault put NAME [@FILE]" };
 	struct simple_words w = { 0 };
 	struct secret *value;
 	struct api api;
-	const char *from;
 	int r;
 
 	r = simple_parse(&s, 1, 2, argc, argv, &w);
@@ -212,12 +191,11 @@ int cmd_vault_put(int argc, char **argv)
 	secret_process_init();
 	if (api_init(&api, &w.daemon))
 		return CLI_FAILED;
-	from = w.rest.count > 1 ? w.rest.items[1] : "-";
 	if (!api_answers(&api))
-		return tool_put(&w, from);
-	if (value_read(from, &value))
+		return tool_put(&w);
+	if (value_read(w.rest.count > 1 ? w.rest.items[1] : "-", &value))
 		return CLI_FAILED;
-	r = value_send(&s, &w, value);
+	r = value_send(&api, span_str(w.rest.items[0]), value);
 	value = secret_free(value);
 	return r;
 }

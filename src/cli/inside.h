@@ -11,8 +11,6 @@
 #include "src/base/span.h"
 #include "src/cli/opts.h"
 
-struct buf;
-
 /* The sandbox's own folder, on its private /run. */
 #define INSIDE_FOLDER "/run/sandbox"
 
@@ -35,8 +33,6 @@ WUNRES int inside_replace(const char *from, const char *over);
 /* Writes the CA bundles, puts them in the place of the system's, and sets the
  * variables that clients read. `ca` is the CA as PEM. */
 WUNRES int inside_trust(struct span ca);
-/* Appends the system's roots as PEM; nothing when it has none. */
-WUNRES int trust_system(struct buf *bundle);
 
 /* -- inside_drop.c -------------------------------------------------------- */
 

@@ -131,7 +131,7 @@ static int caller_gather(struct buf *extra)
 	return 0;
 }
 
-int trust_system(struct buf *bundle)
+static int system_gather(struct buf *bundle)
 {
 	unsigned i;
 	int r;
@@ -150,7 +150,7 @@ static int bundles_write(struct span ca)
 	struct buf extra CLEANUP(buf_fini) = BUF_INIT(BUNDLE_MAX);
 	int r;
 
-	r = trust_system(&bundle);
+	r = system_gather(&bundle);
 	if (!r)
 		r = caller_gather(&extra);
 	if (r)

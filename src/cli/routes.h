@@ -5,20 +5,16 @@
  */
 #pragma once
 
-#define ROUTE_ROOT	"/v1"
-#define ROUTE_STATUS	"/v1/status"
-#define ROUTE_CA	"/v1/ca"
-#define ROUTE_AUDIT	"/v1/audit"
-#define ROUTE_EXPLAIN	"/v1/explain"
-#define ROUTE_POLICIES	"/v1/policies"
-#define ROUTE_SANDBOXES "/v1/sandboxes"
-
-/* behind ROUTE_ROOT */
-#define ROUTE_RELOAD	 "/policies/reload"
-#define ROUTE_TOKENS	 "/tokens"
-#define ROUTE_ROTATE_DEK "/vault/rotate-dek"
-#define ROUTE_VERIFY	 "/vault/verify"
-/* behind ROUTE_ROOT or a sandbox */
-#define ROUTE_BINDINGS	  "/bindings"
-#define ROUTE_CREDENTIALS "/credentials"
-#define ROUTE_SCOPE_VAULT "/vault"
+#define ROUTE_STATUS	  "/v1/status"
+#define ROUTE_CA	  "/v1/ca"
+#define ROUTE_CA_BUNDLE	  "/v1/ca/bundle"
+#define ROUTE_AUDIT	  "/v1/audit/tail"
+#define ROUTE_EXPLAIN	  "/v1/explain"
+#define ROUTE_POLICIES	  "/v1/policies"
+#define ROUTE_RELOAD	  "/v1/policies/reload"
+#define ROUTE_SANDBOXES	  "/v1/sandboxes"
+#define ROUTE_TOKENS	  "/v1/tokens"
+#define ROUTE_BINDINGS	  "/v1/bindings"
+#define ROUTE_CREDENTIALS "/v1/credentials"
+#define ROUTE_ROTATE_DEK  "/v1/vault/rotate-dek"
+#define ROUTE_VERIFY	  "/v1/vault/verify"

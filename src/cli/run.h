@@ -79,9 +79,12 @@ void run_child_stop(struct run_child *child);
 
 /* -- run_register.c: what the daemon has to know ---------------------------- */
 
+enum { RUN_PUTS_MAX = 1024 };
+
 struct run_registration {
 	const char *id;
-	bool policy, sandbox; /* put there, to be taken away */
+	char *paths[RUN_PUTS_MAX]; /* what was put, in order */
+	unsigned count;
 };
 
 struct run_secrets;
@@ -93,12 +96,14 @@ struct run_wishes {
 	const struct run_net *net;
 };
 
-/* Policy, sandbox, then credentials and bindings in one change. CLI_OK, or
- * another exit code after a sentence. */
+/* Policy, sandbox, credentials, bindings. CLI_OK, or another exit code after a
+ * sentence. */
 WUNRES int run_register_start(struct run_registration *reg,
 			      const struct api *api,
 			      const struct run_wishes *wishes);
-void run_register_stop(struct run_registration *reg, const struct api *api);
+/* keep: forgets without removing. */
+void run_register_stop(struct run_registration *reg, const struct api *api,
+		       bool keep);
 
 /* -- run_summary.c: what was allowed, denied, injected ---------------------- */
 

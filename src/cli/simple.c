@@ -16,9 +16,6 @@ int simple_parse(const struct simple *s, unsigned min, unsigned max, int argc,
 {
 	const struct opt opts[] = {
 		OPTS_DAEMON(&ret->daemon),
-		/* the last row is the end where there are no scopes */
-		{ "sandbox", s->scoped ? OPT_TEXT : OPT_NONE, &ret->sandbox,
-		  "ID", "of this sandbox, not of the node", 'S' },
 		{ 0 },
 	};
 	const struct opt_usage usage = {
@@ -29,22 +26,6 @@ int simple_parse(const struct simple *s, unsigned min, unsigned max, int argc,
 	};
 
 	return opts_parse(&usage, argc, argv, &ret->rest);
-}
-
-void simple_path(struct api_path *ret, const struct simple *s,
-		 const char *sandbox, struct span name)
-{
-	char tail[64], before[API_PATH_MAX + 64];
-	struct api_path scope;
-
-	(void)snprintf(tail, sizeof(tail), "%s%s", s->path,
-		       name.ptr ? "/" : "");
-	if (sandbox)
-		api_path_set(&scope, ROUTE_SANDBOXES "/", span_str(sandbox),
-			     tail);
-	(void)snprintf(before, sizeof(before), "%s%s",
-		       sandbox ? scope.text : s->root, sandbox ? "" : tail);
-	api_path_set(ret, before, name, "");
 }
 
 enum { SAID = -1 }; /* all is printed; the exit code is CLI_OK */
@@ -65,8 +46,11 @@ static int simple_call(const struct simple *s, const char *method,
 		return CLI_FAILED;
 	if (s->otherwise && !api_answers(api))
 		return s->otherwise(&w);
-	simple_path(&path, s, w.sandbox,
-		    count ? span_str(w.rest.items[0]) : SPAN_NONE);
+	if (count)
+		api_path_set(&path, s->path, span_str(w.rest.items[0]));
+	else
+		(void)span_copy(span_str(s->path), path.text,
+				sizeof(path.text));
 	r = api_call(api, method, path.text, SPAN_NONE, reply);
 	if (r || !api->json)
 		return r;

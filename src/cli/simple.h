@@ -3,12 +3,9 @@
  *
  * list: GET a collection, print a table. show: GET one thing, print its
  * members. rm: DELETE one thing. put: PUT or POST a JSON body. All return an
- * exit code. The --sandbox option, where `scoped`, moves the path below that
- * sandbox.
+ * exit code.
  */
 #pragma once
-
-#include <stdbool.h>
 
 #include "src/base/span.h"
 #include "src/cli/api.h"
@@ -18,9 +15,7 @@ struct simple_words;
 
 struct simple {
 	const char *line;	      /* usage */
-	const char *root;	      /* "/v1": what stands before `path` */
-	const char *path;	      /* "/credentials" */
-	bool scoped;		      /* --sandbox is known */
+	const char *path;	      /* ROUTE_... */
 	/* what to do when no daemon answers; NULL: say so */
 	int (*otherwise)(const struct simple_words *w);
 	const char *member;	      /* list: of the reply; the array */
@@ -34,14 +29,9 @@ int simple_rm(const struct simple *s, int argc, char **argv);
 int simple_post(const struct simple *s, const char *done, int argc,
 		char **argv);
 
-/* root/path, or root/sandboxes/ID/path, then /name when name.ptr is set. */
-void simple_path(struct api_path *ret, const struct simple *s,
-		 const char *sandbox, struct span name);
-
 /* Options of a subcommand with these shapes. */
 struct simple_words {
 	struct opt_daemon daemon;
-	const char *sandbox;
 	struct opt_words rest;
 };
 /* 0 or a condition of opts_parse(). */
