@@ -28,14 +28,14 @@ struct msg_head {
 	uint16_t magic;
 	uint16_t type;
 	uint32_t serial;
-	uint32_t len; /* of what follows */
+	uint32_t len;  /* of what follows */
 	uint32_t zero; /* the payload after it is aligned to 8 */
 };
 
 struct chan_msg {
 	uint16_t type;
 	uint32_t serial;
-	struct span payload; /* body and tail, borrowed for the call */
+	struct span payload;   /* body and tail, borrowed for the call */
 	int fds[CHAN_FDS_MAX]; /* closed after the call unless set to -1 */
 	unsigned fd_count;
 };

@@ -39,8 +39,8 @@ void loop_post(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 
 /* Calls fn in the loop's thread when the process gets the signal. */
-WUNRES int loop_on_signal(struct loop *loop, int signal,
-			  void (*fn)(void *ctx), void *ctx);
+WUNRES int loop_on_signal(struct loop *loop, int signal, void (*fn)(void *ctx),
+			  void *ctx);
 
 enum watch_bits {
 	WATCH_READ = 1,
@@ -57,8 +57,8 @@ struct watch {
 	struct event *event;
 	watch_fn *fn;
 	int fd;
-	unsigned ready;	 /* what the kernel last said */
-	unsigned wanted; /* what the owner waits for */
+	unsigned ready;	    /* what the kernel last said */
+	unsigned wanted;    /* what the owner waits for */
 	struct list queued; /* in the loop's list of watches to call */
 };
 
@@ -82,8 +82,9 @@ typedef void timer_fn(struct timer *t);
 struct timer {
 	struct loop *loop;
 	timer_fn *fn;
-	uint64_t due_ms;  /* 0 = stopped */
-	uint64_t slot_ms; /* when the wheel looks at it, <= due_ms, rounded up */
+	uint64_t due_ms; /* 0 = stopped */
+	uint64_t
+		slot_ms; /* when the wheel looks at it, <= due_ms, rounded up */
 	struct list slot;
 };
 

@@ -39,8 +39,9 @@ typedef void stream_fn(struct stream *s, void *ctx, unsigned events);
 
 enum {
 	STREAM_AGAIN = -11, /* -EAGAIN */
-	STREAM_UNSENT_MAX = 256 * 1024, /* from here stream_write() says AGAIN */
-	STREAM_WRITE_MAX = 16 * 1024 * 1024,  /* in one call */
+	STREAM_UNSENT_MAX =
+		256 * 1024, /* from here stream_write() says AGAIN */
+	STREAM_WRITE_MAX = 16 * 1024 * 1024, /* in one call */
 	STREAM_UNREAD_MAX = 1024 * 1024,
 };
 
@@ -89,7 +90,7 @@ int stream_error(const struct stream *s);
 
 int stream_fd(const struct stream *s);
 struct loop *stream_loop(const struct stream *s);
-uint64_t stream_bytes_in(const struct stream *s);  /* on the wire */
+uint64_t stream_bytes_in(const struct stream *s); /* on the wire */
 uint64_t stream_bytes_out(const struct stream *s);
 
 /* Starts TLS; takes ssl (connect or accept state already set by the caller).
@@ -114,9 +115,9 @@ struct stream *stream_close_alert(struct stream *s, uint8_t alert);
  * frees both streams and calls done (bytes a->b, b->a, first error). Plain
  * streams only (else -EINVAL, and both stay the caller's); what was unread or
  * queued goes first. After idle_ms (0 = never) without a byte either way:
- * -ETIMEDOUT. On an error both sides see a reset. *ret is valid until done, which
- * is not called when the loop is freed first. The process ignores
- * SIGPIPE from then on. */
+ * -ETIMEDOUT. On an error both sides see a reset. *ret is valid until done,
+ * which is not called when the loop is freed first. The process ignores SIGPIPE
+ * from then on. */
 typedef void splice_fn(void *ctx, uint64_t a_to_b, uint64_t b_to_a, int error);
 struct splice;
 WUNRES int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,
