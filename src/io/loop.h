@@ -82,9 +82,8 @@ typedef void timer_fn(struct timer *t);
 struct timer {
 	struct loop *loop;
 	timer_fn *fn;
-	uint64_t due_ms; /* 0 = stopped */
-	uint64_t
-		slot_ms; /* when the wheel looks at it, <= due_ms, rounded up */
+	uint64_t due_ms;  /* 0 = stopped */
+	uint64_t slot_ms; /* when the wheel looks at it */
 	struct list slot;
 };
 
