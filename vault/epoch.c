@@ -100,6 +100,20 @@ static int slot_read(struct epoch *e, unsigned index, struct envelope_mac *mac,
 	return 0;
 }
 
+bool epoch_is_used(struct epoch *e)
+{
+	char slot[SLOT_SIZE];
+	unsigned i;
+
+	for (i = 0; i < SLOT_COUNT; i++)
+		if (pread(e->fd, slot, sizeof(slot), (off_t)i * SLOT_STEP) ==
+			    SLOT_SIZE &&
+		    span_starts(span_of(slot, AT_ID), magic) &&
+		    record_get_u64(slot + AT_VALUE))
+			return true;
+	return false;
+}
+
 int epoch_read(struct epoch *e, struct envelope_mac *mac,
 	       const uint8_t *store_id, uint64_t *ret)
 {

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/base/attrib.h"
@@ -24,6 +25,9 @@ WUNRES int epoch_open(const char *folder, bool create, struct epoch **ret,
 		      struct diag *d);
 struct epoch *epoch_free(struct epoch *e);
 
+/* Was any commit ever noted here? Asked when there is no store to ask about
+ * MACs. */
+bool epoch_is_used(struct epoch *e);
 /* store_id: KEYRING_ID_SIZE bytes. 0; EPOCH_E_CORRUPT: no part of the file is
  * ours; -errno. */
 WUNRES int epoch_read(struct epoch *e, struct envelope_mac *mac,

@@ -115,8 +115,9 @@ static int files_open(struct vault *v, const struct vault_options *o,
 				    "there is no vault in %s: make it with "
 				    "\"sallyport-vault init\"",
 				    folder);
-	if (!r)
-		r = epoch_open(folder, create || o->for_repair, &v->epoch, d);
+	if (r)
+		return r;
+	r = epoch_open(folder, create || o->for_repair, &v->epoch, d);
 	return r == EPOCH_E_ABSENT ? 0 : r; /* load.c says what it means */
 }
 
@@ -205,6 +206,13 @@ static int init_check(struct vault *v, const struct vault_options *o,
 		return vault_refuse(d, VAULT_E_EXISTS,
 				    "there is a vault in %s/vault already, and "
 				    "it is not overwritten",
+				    o->state_dir);
+	if (!r && epoch_is_used(v->epoch))
+		return vault_refuse(d, VAULT_E_ROLLED_BACK,
+				    "the store in %s/vault is empty, but the "
+				    "epoch file beside it knows of commits: "
+				    "restore the store, or remove the file to "
+				    "begin anew",
 				    o->state_dir);
 	return r;
 }

@@ -149,13 +149,13 @@ static void vault__walks_in_key_order(void **state)
 	}
 	assert_string_equal(seen, expected);
 
-	assert_int_equal(vault_next(f->v, SPAN("a"), VAULT_CREDENTIAL,
-				    SPAN("b"), &item),
-			 0);
+	assert_int_equal(
+		vault_next(f->v, SPAN("a"), VAULT_CREDENTIAL, SPAN("b"), &item),
+		0);
 	assert_true(span_eq(item.name, SPAN("z")));
-	assert_int_equal(vault_next(f->v, SPAN("a"), VAULT_CREDENTIAL,
-				    SPAN("z"), &item),
-			 VAULT_E_NOT_FOUND);
+	assert_int_equal(
+		vault_next(f->v, SPAN("a"), VAULT_CREDENTIAL, SPAN("z"), &item),
+		VAULT_E_NOT_FOUND);
 	assert_int_equal(vault_next(f->v, SPAN("a"), VAULT_CREDENTIAL,
 				    SPAN("\n"), &item),
 			 VAULT_E_NOT_FOUND);
