@@ -129,7 +129,7 @@ void publish_bindings(struct gateway_link *g, const struct vault_state *s)
 
 void publish_node(struct gateway_link *g, struct span json)
 {
-	const struct msg_none body = { 0 };
+	const struct msg_scope body = { .size = json.len };
 	int fd CLEANUP_FD = -1;
 
 	if (!gateway_link_is_up(g))

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "src/base/diag.h"
 #include "src/base/err.h"
@@ -54,9 +55,16 @@ static void wiped_free(void *p)
 	free(head);
 }
 
-static void wiped_install(void)
+/* jansson would read the seed of its hash from /dev/urandom, and most roles
+ * may not open files any more. 0 would mean "not seeded". */
+static void jansson_install(void)
 {
+	uint32_t seed = 0;
+
 	json_set_alloc_funcs(wiped_alloc, wiped_free);
+	while (!seed)
+		must(getrandom(&seed, sizeof(seed), 0) == sizeof(seed));
+	json_object_seed(seed);
 }
 
 /* -- parsing ------------------------------------------------------------ */
@@ -110,7 +118,7 @@ int json_parse(struct span text, struct json **ret, struct diag *d)
 	json_error_t error;
 	json_t *j;
 
-	(void)pthread_once(&once, wiped_install);
+	(void)pthread_once(&once, jansson_install);
 	if (text.len > JSON_TEXT_MAX)
 		return diag_set(d, 0, 0, "found %zu bytes, expected at most %d",
 				text.len, JSON_TEXT_MAX);
