@@ -22,6 +22,7 @@ enum {
 	RESTART_FIRST_MS = 100,
 	RESTART_LAST_MS = 5000,
 	FORGIVE_MS = 60 * 1000,
+	LINGER_MS = 1000, /* after it closed its channel */
 };
 
 static const char *const state_names[CHILD_STATE_NUM] = {
@@ -39,20 +40,16 @@ static void child_move(struct child *c, enum child_state to)
 	c->state = to;
 }
 
-static void child_signal_kill(struct child *c)
-{
-	c->chan = chan_free(c->chan);
-	(void)kill(c->process.pid, SIGKILL);
-	child_move(c, CHILD_ENDING);
-}
-
 void child_kill(struct child *c, const char *why)
 {
 	if (c->state == CHILD_DOWN)
 		return;
 	log_error("killed the %s (%d): %s", role_name(c->role),
 		  (int)c->process.pid, why);
-	child_signal_kill(c);
+	timer_stop(&c->timer);
+	c->chan = chan_free(c->chan);
+	(void)kill(c->process.pid, SIGKILL);
+	child_move(c, CHILD_ENDING);
 }
 
 void child_hang_up(struct child *c)
@@ -78,16 +75,18 @@ static void on_message(void *ctx, struct chan *chan, struct chan_msg *m)
 		child_kill(c, "it sent what it may not send");
 }
 
-/* Most often it has just ended. If not: of no use without its channel. */
+/* Most often it is just ending. If not: of no use without its channel. */
 static void on_closed(void *ctx, struct chan *chan, int error)
 {
 	struct child *c = ctx;
 
 	(void)chan;
-	if (error == -EPROTO)
+	if (error == -EPROTO) {
 		child_kill(c, "it broke the framing of messages");
-	else
-		child_signal_kill(c);
+		return;
+	}
+	child_hang_up(c);
+	timer_start(&c->timer, LINGER_MS);
 }
 
 static const struct chan_ops chan_ops = { on_message, on_closed };
@@ -102,29 +101,33 @@ static void on_exited(struct watch *w, unsigned ready)
 		return;
 	}
 	watch_fini(&c->exit);
+	timer_stop(&c->timer);
 	c->process.pidfd = fd_close(c->process.pidfd);
 	c->chan = chan_free(c->chan);
 	child_move(c, CHILD_DOWN);
 	c->ops->down(c, status);
 }
 
-static void on_restart(struct timer *t)
+static void on_timer(struct timer *t)
 {
-	struct child *c = container_of(t, struct child, restart);
+	struct child *c = container_of(t, struct child, timer);
 
-	c->ops->restart(c);
+	if (c->state == CHILD_ENDING)
+		child_kill(c, "it closed its channel and stayed");
+	else if (c->state == CHILD_DOWN)
+		c->ops->restart(c);
 }
 
 void child_init(struct child *c, struct loop *loop, enum role role)
 {
 	*c = (struct child){ .loop = loop, .role = role };
 	c->process.pidfd = -1;
-	timer_init(&c->restart, loop, on_restart);
+	timer_init(&c->timer, loop, on_timer);
 }
 
 void child_fini(struct child *c)
 {
-	timer_stop(&c->restart);
+	timer_stop(&c->timer);
 	c->chan = chan_free(c->chan);
 	if (c->state == CHILD_DOWN)
 		return;
@@ -171,7 +174,7 @@ void child_restart_later(struct child *c)
 		delay_ms = (uint64_t)RESTART_FIRST_MS
 			   << MIN(c->failures - 1, 6U);
 	c->failures++;
-	timer_start(&c->restart, MIN(delay_ms, (uint64_t)RESTART_LAST_MS));
+	timer_start(&c->timer, MIN(delay_ms, (uint64_t)RESTART_LAST_MS));
 }
 
 void child_send(struct child *c, uint16_t type, uint32_t serial,

@@ -18,7 +18,7 @@ enum child_state {
 	CHILD_DOWN,   /* no process; perhaps a timer that will start one */
 	CHILD_UP,     /* it runs, its channel is open */
 	CHILD_READY,  /* the same, and it said that it serves */
-	CHILD_ENDING, /* no channel; killed or told to end, not yet gone */
+	CHILD_ENDING, /* no channel; killed or about to end, not yet gone */
 	CHILD_STATE_NUM,
 };
 
@@ -42,8 +42,8 @@ struct child {
 	enum child_state state;
 	struct spawned process; /* while not DOWN */
 	struct watch exit;
-	struct chan *chan; /* UP and READY */
-	struct timer restart;
+	struct chan *chan;  /* UP and READY */
+	struct timer timer; /* DOWN: start it; ENDING: kill it */
 	uint64_t started_ms, started_wall_ms;
 	unsigned failures; /* in a row: the longer the delay */
 	unsigned starts;

@@ -103,7 +103,7 @@ static void kill_all(struct supervise *s, const char *why)
 		return;
 	s->phase = PHASE_CLOSING;
 	for (i = 0; i < ARRAY_LEN(order); i++) {
-		timer_stop(&s->children[order[i]].restart);
+		timer_stop(&s->children[order[i]].timer);
 		child_kill(&s->children[order[i]], why);
 	}
 	stop_advance(s);
@@ -371,7 +371,7 @@ void supervise_drain(struct supervise *s)
 	}
 	s->phase = PHASE_DRAINING;
 	for (i = 0; i < ARRAY_LEN(order); i++)
-		timer_stop(&s->children[order[i]].restart);
+		timer_stop(&s->children[order[i]].timer);
 	for (i = 0; i < ARRAY_LEN(told); i++)
 		child_send(&s->children[told[i]], MSG_SUPERVISOR_DRAIN, 0,
 			   &drain, sizeof(drain), -1);

@@ -133,9 +133,11 @@ static void obey(struct chan_msg *m)
 				    &nothing, sizeof(nothing));
 		break;
 	case MSG_SUPERVISOR_DRAIN:
-		if (strcmp(actor.part, "deaf") != 0)
-			_exit(0);
-		break;
+		if (!strcmp(actor.part, "deaf"))
+			break;
+		(void)close(3); /* before the end: still an orderly one */
+		(void)usleep(20000);
+		_exit(0);
 	case MSG_CONTROL_ROLES:
 		check_roles(body, m->serial);
 		break;
