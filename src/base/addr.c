@@ -10,14 +10,10 @@
 static const uint8_t mapped_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
 static const char *const kind_names[ADDR_KIND_NUM] = {
-	[ADDR_UNSPECIFIED] = "unspecified",
-	[ADDR_LOOPBACK] = "loopback",
-	[ADDR_PRIVATE] = "private",
-	[ADDR_CGNAT] = "carrier-grade NAT",
-	[ADDR_LINK_LOCAL] = "link-local",
-	[ADDR_METADATA] = "cloud metadata",
-	[ADDR_MULTICAST] = "multicast",
-	[ADDR_RESERVED] = "reserved",
+	[ADDR_UNSPECIFIED] = "unspecified", [ADDR_LOOPBACK] = "loopback",
+	[ADDR_PRIVATE] = "private",	    [ADDR_CGNAT] = "carrier-grade NAT",
+	[ADDR_LINK_LOCAL] = "link-local",   [ADDR_METADATA] = "cloud metadata",
+	[ADDR_MULTICAST] = "multicast",	    [ADDR_RESERVED] = "reserved",
 	[ADDR_GLOBAL] = "global",
 };
 
@@ -28,13 +24,15 @@ struct kind_row {
 	enum addr_kind kind;
 };
 
-#define V4(a, b, c, d) \
-	{ 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d }
+#define V4(a, b, c, d)                                               \
+	{                                                            \
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d \
+	}
 
 static const struct kind_row kind_rows_v4[] = {
 	{ V4(169, 254, 169, 254), 128, ADDR_METADATA },
-	{ V4(169, 254, 170, 2), 128, ADDR_METADATA },	/* ECS task roles */
-	{ V4(169, 254, 170, 23), 128, ADDR_METADATA },	/* EKS pod identity */
+	{ V4(169, 254, 170, 2), 128, ADDR_METADATA },  /* ECS task roles */
+	{ V4(169, 254, 170, 23), 128, ADDR_METADATA }, /* EKS pod identity */
 	{ V4(169, 254, 0, 0), 112, ADDR_LINK_LOCAL },
 	{ V4(100, 100, 100, 200), 128, ADDR_METADATA }, /* Alibaba */
 	{ V4(168, 63, 129, 16), 128, ADDR_METADATA },	/* Azure */
@@ -64,15 +62,15 @@ static const struct kind_row kind_rows_v6[] = {
 	{ { 0xfe, 0x80 }, 10, ADDR_LINK_LOCAL },
 	{ { 0xfe, 0xc0 }, 10, ADDR_PRIVATE },
 	{ { 0xff }, 8, ADDR_MULTICAST },
-	{ { 0x00, 0x64, 0xff, 0x9b }, 96, ADDR_GLOBAL }, /* RFC 6052 NAT64 */
-	{ { 0x01 }, 64, ADDR_RESERVED },		 /* discard */
+	{ { 0x00, 0x64, 0xff, 0x9b }, 96, ADDR_GLOBAL },   /* RFC 6052 NAT64 */
+	{ { 0x01 }, 64, ADDR_RESERVED },		   /* discard */
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, ADDR_RESERVED }, /* documentation */
-	{ { 0x3f, 0xff }, 20, ADDR_RESERVED },		 /* RFC 9637 */
-	{ { 0x5f, 0x00 }, 16, ADDR_RESERVED },		 /* RFC 9602 */
+	{ { 0x3f, 0xff }, 20, ADDR_RESERVED },		   /* RFC 9637 */
+	{ { 0x5f, 0x00 }, 16, ADDR_RESERVED },		   /* RFC 9602 */
 	{ { 0x20, 0x01, 0x00, 0x02 }, 48, ADDR_RESERVED }, /* benchmarking */
 	{ { 0x20, 0x01, 0x00, 0x10 }, 28, ADDR_RESERVED }, /* ORCHID */
 	{ { 0x20, 0x01, 0x00, 0x20 }, 28, ADDR_RESERVED }, /* ORCHIDv2 */
-	{ { 0x20 }, 3, ADDR_GLOBAL },			 /* 2000::/3 */
+	{ { 0x20 }, 3, ADDR_GLOBAL },			   /* 2000::/3 */
 };
 
 static bool prefix_eq(const uint8_t *a, const uint8_t *b, unsigned bits)
@@ -119,13 +117,16 @@ struct embed_row {
 };
 
 static const struct embed_row embed_rows[] = {
-	{ { 0x00, 0x64, 0xff, 0x9b }, 96, 12, false },	     /* RFC 6052 */
-	{ { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 }, 48, 12, false }, /* RFC 8215 */
-	{ { 0x20, 0x02 }, 16, 2, false },		     /* 6to4 */
-	{ { 0x20, 0x01, 0x00, 0x00 }, 32, 12, true },	     /* Teredo client */
-	{ { 0x20, 0x01, 0x00, 0x00 }, 32, 4, false },	     /* Teredo server */
-	{ { [8] = 0xff, [9] = 0xff }, 96, 12, false },	     /* RFC 2765 */
-	{ { [15] = 0 }, 96, 12, false },		     /* compatible */
+	{ { 0x00, 0x64, 0xff, 0x9b }, 96, 12, false }, /* RFC 6052 */
+	{ { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 },
+	  48,
+	  12,
+	  false },				       /* RFC 8215 */
+	{ { 0x20, 0x02 }, 16, 2, false },	       /* 6to4 */
+	{ { 0x20, 0x01, 0x00, 0x00 }, 32, 12, true },  /* Teredo client */
+	{ { 0x20, 0x01, 0x00, 0x00 }, 32, 4, false },  /* Teredo server */
+	{ { [8] = 0xff, [9] = 0xff }, 96, 12, false }, /* RFC 2765 */
+	{ { [15] = 0 }, 96, 12, false },	       /* compatible */
 };
 
 /* ISATAP (RFC 5214): the interface identifier is [02]00:5efe:a.b.c.d. */
@@ -242,8 +243,9 @@ static void ip_mask(uint8_t ip[16], unsigned prefix)
 	for (i = 0; i < 16; i++) {
 		if (prefix >= (i + 1) * 8)
 			continue;
-		ip[i] &= prefix <= i * 8 ? 0
-					 : (uint8_t)(0xff00u >> (prefix - i * 8));
+		ip[i] &= prefix <= i * 8
+				 ? 0
+				 : (uint8_t)(0xff00u >> (prefix - i * 8));
 	}
 }
 

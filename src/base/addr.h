@@ -29,13 +29,13 @@ struct cidr {
 enum addr_kind {
 	ADDR_UNSPECIFIED, /* zero: the safe value is refused */
 	ADDR_LOOPBACK,
-	ADDR_PRIVATE,	  /* RFC 1918, ULA, site-local */
-	ADDR_CGNAT,	  /* 100.64.0.0/10 */
+	ADDR_PRIVATE, /* RFC 1918, ULA, site-local */
+	ADDR_CGNAT,   /* 100.64.0.0/10 */
 	ADDR_LINK_LOCAL,
-	ADDR_METADATA,	  /* 169.254.169.254, fd00:ec2::254, 100.100.100.200,
-			     168.63.129.16 ... */
+	ADDR_METADATA, /* 169.254.169.254, fd00:ec2::254, 100.100.100.200,
+			  168.63.129.16 ... */
 	ADDR_MULTICAST,
-	ADDR_RESERVED,	  /* documentation, benchmarking, 240/4, broadcast */
+	ADDR_RESERVED, /* documentation, benchmarking, 240/4, broadcast */
 	ADDR_GLOBAL,
 
 	ADDR_KIND_NUM,
@@ -64,7 +64,8 @@ WUNRES bool cidr_parse(struct span text, struct cidr *ret);
 bool cidr_has(const struct cidr *c, const struct addr *a);
 
 WUNRES bool addr_from_sockaddr(const struct sockaddr *sa, struct addr *ret);
-/* Fills *ret for connect/bind; IPv4 addresses become AF_INET. Returns length. */
+/* Fills *ret for connect/bind; IPv4 addresses become AF_INET. Returns length.
+ */
 socklen_t addr_to_sockaddr(const struct addr *a, struct sockaddr_storage *ret);
 
 /* Without port. Returns dst. */

@@ -17,7 +17,10 @@ struct buf {
 	size_t max;	   /* bytes queued at any time */
 };
 
-#define BUF_INIT(max_bytes) { .max = (max_bytes) }
+#define BUF_INIT(max_bytes)        \
+	{                          \
+		.max = (max_bytes) \
+	}
 
 void buf_init(struct buf *b, size_t max);
 /* Frees the memory and leaves an empty, usable buffer. NULL is fine. */

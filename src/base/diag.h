@@ -11,9 +11,9 @@
 #include "src/base/attrib.h"
 
 struct diag {
-	char file[256];	     /* "" when not from a file */
-	unsigned line, col;  /* 1-based; 0 = unknown */
-	char msg[512];	     /* "" = no error */
+	char file[256];	    /* "" when not from a file */
+	unsigned line, col; /* 1-based; 0 = unknown */
+	char msg[512];	    /* "" = no error */
 };
 
 static inline bool diag_is_set(const struct diag *d)

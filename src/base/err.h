@@ -24,15 +24,15 @@ int err_note(int r, const char *what, const char *file, int line);
 const char *err_text(int r);
 
 /* Always on. A role that is confused stops; the supervisor starts a new one. */
-#define must(cond)                                                             \
-	do {                                                                   \
-		if (UNLIKELY(!(cond)))                                         \
-			must_failed(#cond, __FILE__, __LINE__);                \
+#define must(cond)                                              \
+	do {                                                    \
+		if (UNLIKELY(!(cond)))                          \
+			must_failed(#cond, __FILE__, __LINE__); \
 	} while (0)
 
 NORETURN void must_failed(const char *cond, const char *file, int line);
 
 /* malloc family that aborts: for set-up and for sizes no client chooses. */
-void *must_alloc(size_t size);		       /* zeroed */
+void *must_alloc(size_t size); /* zeroed */
 void *must_realloc(void *p, size_t size);
 char *must_strdup(const char *s);

@@ -11,7 +11,10 @@ struct list {
 	struct list *prev, *next; /* an unlinked member points to itself */
 };
 
-#define LIST_INIT(name) { &(name), &(name) }
+#define LIST_INIT(name)          \
+	{                        \
+		&(name), &(name) \
+	}
 
 static inline void list_init(struct list *l)
 {
@@ -49,13 +52,11 @@ static inline void list_push_front(struct list *head, struct list *member)
 	list_insert(head, member);
 }
 
-#define list_first(head, type, member)                                         \
-	(list_is_empty(head) ? NULL                                            \
-			     : container_of((head)->next, type, member))
-#define list_last(head, type, member)                                          \
-	(list_is_empty(head) ? NULL                                            \
-			     : container_of((head)->prev, type, member))
+#define list_first(head, type, member) \
+	(list_is_empty(head) ? NULL : container_of((head)->next, type, member))
+#define list_last(head, type, member) \
+	(list_is_empty(head) ? NULL : container_of((head)->prev, type, member))
 /* `it` may be unlinked or freed in the body. */
-#define list_for_each(it, head)                                                \
-	for (struct list *it = (head)->next, *it##_next = it->next;            \
+#define list_for_each(it, head)                                     \
+	for (struct list *it = (head)->next, *it##_next = it->next; \
 	     it != (head); it = it##_next, it##_next = it->next)

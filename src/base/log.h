@@ -22,10 +22,10 @@ bool log_level_parse(struct span name, enum log_level *ret);
 void log_line(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
 bool log_enabled(enum log_level level);
 
-#define log_at(level, ...)                                                     \
-	do {                                                                   \
-		if (log_enabled(level))                                        \
-			log_line(level, __VA_ARGS__);                          \
+#define log_at(level, ...)                            \
+	do {                                          \
+		if (log_enabled(level))               \
+			log_line(level, __VA_ARGS__); \
 	} while (0)
 #define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_at(LOG_WARN, __VA_ARGS__)

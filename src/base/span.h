@@ -16,9 +16,12 @@ struct span {
 	size_t len;
 };
 
-#define SPAN(literal)  ((struct span){ (literal), sizeof(literal) - 1 })
-#define SPAN_INIT(lit) { (lit), sizeof(lit) - 1 } /* static initialiser */
-#define SPAN_NONE      ((struct span){ NULL, 0 })
+#define SPAN(literal) ((struct span){ (literal), sizeof(literal) - 1 })
+#define SPAN_INIT(lit)                 \
+	{                              \
+		(lit), sizeof(lit) - 1 \
+	} /* static initialiser */
+#define SPAN_NONE ((struct span){ NULL, 0 })
 /* printf("%.*s", SPAN_FMT(s)) */
 #define SPAN_FMT(s) (int)(s).len, (s).ptr
 

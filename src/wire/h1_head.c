@@ -198,9 +198,9 @@ static enum h1_error facts_check(const struct h1_facts *f, uint8_t minor)
 enum h1_error h1_parse_fields(struct span rest, uint8_t minor,
 			      struct headers *ret, struct h1_facts *ret_facts)
 {
+	struct span raw = SPAN_NONE;
 	struct header *field;
 	enum h1_error error;
-	struct span raw;
 
 	*ret_facts = (struct h1_facts){ 0 };
 	ret->count = 0;

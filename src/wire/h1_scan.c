@@ -17,7 +17,7 @@
 
 static const char *const error_texts[H1_ERROR_NUM] = {
 	[H1_OK] = "no error",
-#define H1_ERROR(id, text) [H1_E_##id] = text,
+#define H1_ERROR(id, text) [H1_E_##id] = (text),
 #include "src/wire/h1_error.def"
 #undef H1_ERROR
 };

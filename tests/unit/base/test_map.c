@@ -66,10 +66,10 @@ static void check_walk(const struct map *m, void *const model[KEYS])
 	size_t cursor = 0, count = 0;
 	struct span key;
 	void *value;
-	int i;
+	uint64_t i;
 
 	while ((value = map_next(m, &cursor, &key))) {
-		i = atoi(key.ptr + 4);
+		assert_true(span_parse_u64(span_from(key, 4), &i));
 		assert_in_range(i, 0, KEYS - 1);
 		assert_false(seen[i]);
 		seen[i] = true;

@@ -128,21 +128,34 @@ static void secret__eq_and_wipe(void **state)
 	secret_wipe(NULL, 0);
 }
 
+/* Does the smaps line "from-to perms ..." name the mapping that holds p? */
+static bool line_holds(const char *line, const void *p)
+{
+	unsigned long from, to, at = (unsigned long)p;
+	char *end;
+
+	from = strtoul(line, &end, 16);
+	if (*end != '-')
+		return false;
+	to = strtoul(end + 1, NULL, 16);
+	return from <= at && at < to;
+}
+
 /* The "VmFlags:" line of the mapping that holds p. */
 static void find_flags(const void *p, char *dst, size_t size)
 {
-	unsigned long from, to, at = (unsigned long)p;
+	FILE *f = fopen("/proc/self/smaps", "r");
 	bool inside = false;
 	char line[512];
-	FILE *f = fopen("/proc/self/smaps", "r");
 
 	assert_non_null(f);
 	dst[0] = '\0';
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			inside = from <= at && at < to;
-		else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+		if (strncmp(line, "VmFlags:", 8) == 0 && inside) {
 			(void)snprintf(dst, size, "%s", line);
+			break;
+		}
+		inside |= line_holds(line, p);
 	}
 	fclose(f);
 }
