@@ -13,11 +13,12 @@
 #include "src/base/log.h"
 #include "src/cli/command.h"
 #include "src/cli/proc.h"
+#include "src/cli/routes.h"
 #include "src/httpd/client.h"
 #include "src/role/config.h"
 #include "src/text/json.h"
 
-enum { CONFIG_MAX = 1024 * 1024, PROBE_MS = 2000, CALL_MS = 60000 };
+enum { CONFIG_MAX = 1024 * 1024, PROBE_MS = 5000, CALL_MS = 60000 };
 
 int api_config(const struct opt_daemon *d, struct config **ret)
 {
@@ -154,15 +155,33 @@ int api_do(const struct api *api, const char *method, const char *path,
 	return r;
 }
 
-bool api_answers(const struct api *api)
+/* 0 or -errno of a question about the status, with nothing on stderr. */
+static int probe(const struct api *api, struct buf *reply)
 {
 	const struct httpd_target target = target_of(api, PROBE_MS);
-	struct buf reply CLEANUP(buf_fini) = BUF_INIT(API_REPLY_MAX);
 	unsigned status;
+	int r;
 
-	return !httpd_client_call(&target, "GET", "/v1/status", SPAN_NONE,
-				  &status, &reply) &&
-	       status < 500;
+	r = httpd_client_call(&target, "GET", ROUTE_STATUS, SPAN_NONE, &status,
+			      reply);
+	return r ? r : status < 500 ? 0 : -EIO;
+}
+
+bool api_answers(const struct api *api)
+{
+	struct buf reply CLEANUP(buf_fini) = BUF_INIT(API_REPLY_MAX);
+
+	return !probe(api, &reply);
+}
+
+bool api_is_ready(const struct api *api)
+{
+	struct buf reply CLEANUP(buf_fini) = BUF_INIT(API_REPLY_MAX);
+	struct json *root CLEANUP_JSON = NULL;
+
+	return !probe(api, &reply) &&
+	       !json_parse(buf_peek(&reply), &root, NULL) &&
+	       json_bool(json_find(root, "ready"));
 }
 
 void api_print(const struct api_reply *reply)

@@ -22,7 +22,6 @@ enum { API_REPLY_MAX = 64 * 1024 * 1024, API_PATH_MAX = 2048 };
 struct api {
 	char socket[PATH_MAX];
 	bool json; /* print replies as they are */
-	bool quiet; /* api_answers() probes without a sentence */
 };
 
 struct config;
@@ -36,6 +35,8 @@ WUNRES int api_config(const struct opt_daemon *d, struct config **ret);
 WUNRES int api_init(struct api *api, const struct opt_daemon *d);
 /* Does a daemon answer? */
 bool api_answers(const struct api *api);
+/* Does it say that all its roles serve? */
+bool api_is_ready(const struct api *api);
 
 /* collection/name, the name percent-encoded; ending in '=', a query. */
 struct api_path {

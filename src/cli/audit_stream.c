@@ -128,7 +128,7 @@ static void where_put(const struct json *record, struct buf *b)
 		escaped(record, "original", "-", host);
 	(void)!buf_putf(b, " %s://%s", escaped(record, "scheme", "tcp", scheme),
 			host);
-	if (port && port != 443 && port != 80)
+	if (port && port != 443 && port != 80 && port != 53)
 		(void)!buf_putf(b, ":%u", (unsigned)port);
 	(void)!buf_put_str(b, escaped(record, "path", "", path));
 }
@@ -155,9 +155,9 @@ const char *audit_sentence(const struct json *record, char *dst, size_t size)
 	if (json_find(record, "reason"))
 		(void)!buf_putf(&b, " (%s)",
 				escaped(record, "reason", "-", text));
-	if (json_find(record, "rule"))
-		(void)!buf_putf(&b, " by %s",
-				escaped(record, "rule", "-", text));
+	if (json_find(record, "detail"))
+		(void)!buf_putf(&b, ": %s",
+				escaped(record, "detail", "-", text));
 	if (!span_copy(buf_peek(&b), dst, size) && size)
 		(void)snprintf(dst, size, "(a long record)");
 	return dst;

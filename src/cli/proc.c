@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,8 @@ bool proc_find(const char *name, char *ret_path, size_t size)
 
 	if (!rest.len)
 		rest = SPAN("/usr/sbin:/usr/bin:/sbin:/bin");
+	if (strchr(name, '/'))
+		return span_copy(span_str(name), ret_path, size);
 	while (rest.len) {
 		folder = span_cut(&rest, ':');
 		len = snprintf(ret_path, size, "%.*s/%s", SPAN_FMT(folder),

@@ -16,7 +16,8 @@ struct secret;
 enum { PROC_WORDS_MAX = 24 };
 WUNRES int proc_run(const char *const *argv, struct span input);
 
-/* The full path of a program in PATH. False when there is none. */
+/* The full path of a program in PATH, or of one given by path. False when there
+ * is none. */
 WUNRES bool proc_find(const char *name, char *ret_path, size_t size);
 
 /* Exit status of a waited-for process as a shell tells it. */

@@ -65,6 +65,67 @@ static int lock_open(const char *path, int how)
 	return fd;
 }
 
+/* -- stopping ------------------------------------------------------------- */
+
+/* A descriptor of the daemon's process, or -1 when it is gone. That the number
+ * was not taken by somebody else in between is told by its name. */
+static int daemon_find(void)
+{
+	struct buf text CLEANUP(buf_fini) = BUF_INIT(64);
+	char path[64], name[PATH_MAX];
+	uint64_t pid;
+	ssize_t len;
+	int fd;
+
+	if (file_read(NODE "/pid", &text) ||
+	    !span_parse_u64(buf_peek(&text), &pid))
+		return -1;
+	fd = pidfd_open((pid_t)pid, 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	len = readlink(path, name, sizeof(name));
+	if (len < 0 || !memmem(name, (size_t)len, "/sallyportd", 11))
+		fd = fd_close(fd);
+	return fd;
+}
+
+/* The kernel rules outlive a daemon on purpose; they shall not outlive the
+ * last run of a machine that has none. */
+static void rules_remove(void)
+{
+	char program[PATH_MAX];
+	const char *const argv[] = { program, "--config",
+				     NODE "/sallyport.json", "--remove-rules",
+				     NULL };
+
+	if (spawn_beside("sallyportd", program, sizeof(program)) ||
+	    access(program, X_OK))
+		(void)span_copy(SPAN("sallyportd"), program, sizeof(program));
+	(void)!proc_run(argv, SPAN_NONE);
+}
+
+static void daemon_stop(void)
+{
+	static const char *const argv[] = { "rm", "-rf", NODE, NULL };
+	int fd CLEANUP_FD = daemon_find();
+	struct pollfd gone = { .fd = fd, .events = POLLIN };
+	siginfo_t info;
+
+	if (fd >= 0) {
+		(void)pidfd_send_signal(fd, SIGTERM, NULL, 0);
+		if (poll(&gone, 1, STOP_MS) == 0) {
+			fprintf(stderr, "sallyport: the standalone daemon did "
+					"not stop, killing it\n");
+			(void)pidfd_send_signal(fd, SIGKILL, NULL, 0);
+			(void)poll(&gone, 1, STOP_MS);
+		}
+		/* ours, or that of another run: then there is none to wait for
+		 */
+		(void)waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG);
+	}
+	rules_remove();
+	(void)!proc_run(argv, SPAN_NONE);
+}
+
 /* -- starting ------------------------------------------------------------- */
 
 /* The roles run as the account that the installation made, if it did. */
@@ -157,7 +218,7 @@ static int daemon_await(const struct api *api, pid_t pid)
 	int i, status;
 
 	for (i = 0; i < START_MS / TICK_MS; i++) {
-		if (api_answers(api))
+		if (api_is_ready(api))
 			return 0;
 		if (waitpid(pid, &status, WNOHANG) == pid) {
 			log_show();
@@ -165,7 +226,6 @@ static int daemon_await(const struct api *api, pid_t pid)
 		}
 		(void)nanosleep(&tick, NULL);
 	}
-	(void)kill(pid, SIGTERM);
 	log_show();
 	return complain("it did not answer", -ETIMEDOUT);
 }
@@ -204,51 +264,13 @@ int run_daemon_start(struct run_daemon *daemon, struct api *api)
 	(void)snprintf(api->socket, sizeof(api->socket), "%s",
 		       NODE "/admin.sock");
 	r = api_answers(api) ? 0 : daemon_start(api);
-	if (r)
+	if (r) {
+		daemon_stop(); /* nobody can be using it */
 		(void)fd_close(users);
-	else
-		daemon->lock = users;
-	return r;
-}
-
-/* -- stopping ------------------------------------------------------------- */
-
-/* A descriptor of the daemon's process, or -1 when it is gone. That the number
- * was not taken by somebody else in between is told by its name. */
-static int daemon_find(void)
-{
-	struct buf text CLEANUP(buf_fini) = BUF_INIT(64);
-	char path[64], name[PATH_MAX];
-	uint64_t pid;
-	ssize_t len;
-	int fd;
-
-	if (file_read(NODE "/pid", &text) ||
-	    !span_parse_u64(buf_peek(&text), &pid))
-		return -1;
-	fd = pidfd_open((pid_t)pid, 0);
-	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	len = readlink(path, name, sizeof(name));
-	if (len < 0 || !memmem(name, (size_t)len, "/sallyportd", 11))
-		fd = fd_close(fd);
-	return fd;
-}
-
-static void daemon_stop(void)
-{
-	static const char *const argv[] = { "rm", "-rf", NODE, NULL };
-	int fd CLEANUP_FD = daemon_find();
-	struct pollfd gone = { .fd = fd, .events = POLLIN };
-
-	if (fd >= 0) {
-		(void)pidfd_send_signal(fd, SIGTERM, NULL, 0);
-		if (poll(&gone, 1, STOP_MS) == 0) {
-			fprintf(stderr, "sallyport: the standalone daemon did "
-					"not stop, killing it\n");
-			(void)pidfd_send_signal(fd, SIGKILL, NULL, 0);
-		}
+		return r;
 	}
-	(void)!proc_run(argv, SPAN_NONE);
+	daemon->lock = users;
+	return 0;
 }
 
 void run_daemon_stop(struct run_daemon *daemon, bool keep)

@@ -58,8 +58,8 @@ static void audit__sentences(void **state)
 		{ "{\"time\":\"T\",\"kind\":\"dns\",\"sandbox\":\"s\","
 		  "\"scheme\":\"dns\",\"host\":\"b.test\","
 		  "\"verdict\":\"deny\",\"reason\":\"policy\","
-		  "\"rule\":\"deny *\"}",
-		  "T s deny  dns dns://b.test (policy) by deny *" },
+		  "\"port\":53,\"detail\":\"by rule 3\"}",
+		  "T s deny  dns dns://b.test (policy): by rule 3" },
 		{ "{\"kind\":\"connect\",\"original\":\"1.2.3.4:25\","
 		  "\"verdict\":\"deny\",\"reason\":\"unknown_sandbox\"}",
 		  "- - deny  connect tcp://1.2.3.4:25 (unknown_sandbox)" },
