@@ -43,8 +43,15 @@ def ours_check(lint, rooms, path, line, target):
         lint.find(path, line, f"{target} belongs to no room of floors.txt")
 
 
+def libraries_load():
+    libraries = {}
+    for _, words in table(os.path.join(HERE, "libraries.txt")):
+        libraries.setdefault(words[0], []).extend(words[1:])
+    return libraries
+
+
 def library_check(lint, libraries, path, line, header):
-    for prefix, places in libraries:
+    for prefix, places in libraries.items():
         if header.startswith(prefix) and \
                 not any(is_below(path, p) for p in places + ["tests"]):
             lint.find(path, line,
@@ -53,8 +60,7 @@ def library_check(lint, libraries, path, line, header):
 
 def main():
     lint, rooms = Lint("floors"), rooms_load()
-    libraries = [(w[0], w[1:]) for _, w in
-                 table(os.path.join(HERE, "libraries.txt"))]
+    libraries = libraries_load()
     for path in lint.files(".c", ".h", ".def"):
         text = lint.read(path)
         if not room_of(path, rooms) and not path.startswith("tests/"):
