@@ -151,3 +151,8 @@ enum binding_result binding_set_match(const struct binding_set *set,
  * the query are not read. */
 bool binding_set_concerns(const struct binding_set *set,
 			  const struct binding_query *q);
+
+/* Is there such a binding that looks at the path (anything but "/" and all
+ * below)? Then a path that can be read in two ways must choose none. */
+bool binding_set_minds_path(const struct binding_set *set,
+			    const struct binding_query *q);

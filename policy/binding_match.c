@@ -326,3 +326,23 @@ bool binding_set_concerns(const struct binding_set *set,
 
 	return set_collect(set, q, binding_concerns, found) > 0;
 }
+
+/* Does the path decide whether it applies? */
+static bool binding_minds_path(const struct binding *b,
+			       const struct binding_query *q)
+{
+	unsigned i;
+
+	for (i = 0; i < b->paths.count; i++)
+		if (span_eq(b->paths.items[i], SPAN("/*")))
+			return false;
+	return binding_concerns(b, q);
+}
+
+bool binding_set_minds_path(const struct binding_set *set,
+			    const struct binding_query *q)
+{
+	const struct binding *found[2];
+
+	return set_collect(set, q, binding_minds_path, found) > 0;
+}

@@ -140,19 +140,14 @@ enum step stage_decide(struct request *req)
 		.address = d->addr_count ? &d->addrs[0] : NULL,
 		.port = d->port,
 		.method = req->method,
-		.path = req->path,
+		/* a path that reads two ways is unknown: a deny rule with
+		 * paths fits it, an allow rule with paths does not */
+		.path = req->path_ambiguous ? SPAN_NONE : req->path,
 	};
 	struct verdict v;
 
 	ask(req->worker, req->sandbox, &q, &v);
 	decide_audit(req->worker, req->sandbox, &v, req->arena, req->audit);
-	/* a path that reads two ways is not compared with any path rule */
-	if (v.kind == VERDICT_ALLOW && v.inspect && req->path_ambiguous) {
-		req->audit->allowed = false;
-		req->audit->reason = AUDIT_REASON_AMBIGUOUS_PATH;
-		req->audit->status = 403;
-		return STEP_DENY;
-	}
 	if (v.kind != VERDICT_ALLOW) {
 		req->audit->reason = AUDIT_REASON_POLICY;
 		req->audit->status = 403;

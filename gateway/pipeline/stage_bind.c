@@ -33,6 +33,13 @@ static enum step tie(struct request *req, const struct binding *two[2])
 	return STEP_DENY;
 }
 
+static enum step ambiguous_path(struct request *req)
+{
+	req->audit->reason = AUDIT_REASON_AMBIGUOUS_PATH;
+	req->audit->status = 403;
+	return STEP_DENY;
+}
+
 bool bind_concerns(struct worker *w, const struct sandbox *s,
 		   const struct destination *d)
 {
@@ -70,17 +77,14 @@ enum step stage_bind(struct request *req)
 
 	if (!d->by_name)
 		return STEP_NEXT;
-	/* what reads two ways must not choose a credential */
-	if (req->path_ambiguous &&
-	    bind_concerns(req->worker, req->sandbox, d)) {
-		req->audit->reason = AUDIT_REASON_AMBIGUOUS_PATH;
-		req->audit->status = 403;
-		return STEP_DENY;
-	}
 	q.method = req->method;
-	q.path = req->path;
+	q.path = req->path_ambiguous ? SPAN("/") : req->path;
 	for (i = 0; i < ARRAY_LEN(scopes); i++) {
 		b = map_find(&req->worker->facts.bindings, scopes[i]);
+		/* what reads two ways must not choose a credential */
+		if (req->path_ambiguous &&
+		    binding_set_minds_path(bindings_set(b), &q))
+			return ambiguous_path(req);
 		switch (binding_set_match(bindings_set(b), &q, found)) {
 		case BINDING_MATCH:
 			return bind_found(req, b, found[0]);

@@ -77,6 +77,7 @@ def lab():
         lab.start()
         for s in lab.sandboxes:
             lab.register(s, team="lab")
+        lab.usual_policy = POLICY
         lab.put_policy("lab", POLICY)
         lab.credential("api-token", SECRET)
         lab.binding({"name": "api", "match": {"hosts": ["api.lab.test"]},

@@ -8,6 +8,7 @@
 Everything is made here, named after this process, and removed again. Nothing
 leaves the machine; processes are stopped by the pid that was started.
 """
+import contextlib
 import http.client
 import ipaddress
 import json
@@ -30,9 +31,15 @@ GATEWAY_O4, GATEWAY_O6 = "10.212.2.1", "fd12:2::1"
 
 
 def run(*cmd, check=True, **kw):
+    """Runs to the end; output as text with its line ends left alone."""
     kw.setdefault("timeout", 60)
-    return subprocess.run([str(c) for c in cmd], check=check, text=kw.pop("text", True),
-                          capture_output=True, **kw)
+    if isinstance(kw.get("input"), str):
+        kw["input"] = kw["input"].encode()
+    r = subprocess.run([str(c) for c in cmd], capture_output=True, **kw)
+    r.stdout, r.stderr = (x.decode(errors="replace") for x in (r.stdout, r.stderr))
+    if check and r.returncode:
+        raise AssertionError(f"{' '.join(r.args)}: exit {r.returncode}\n{r.stdout}{r.stderr}")
+    return r
 
 
 class Sandbox:
@@ -288,6 +295,16 @@ class Lab:
         status, value = self.admin.call("PUT", f"/v1/policies/{name}", policy)
         assert status in ((200, 201) if expect is None else (expect,)), value
         return value
+
+    @contextlib.contextmanager
+    def policy(self, egress, **more):
+        """The policy of every sandbox, for a while."""
+        try:
+            self.put_policy("lab", {"name": "lab", "sandboxes": {"ids": ["sandbox-*"]},
+                                    "egress": egress, **more})
+            yield
+        finally:
+            self.put_policy("lab", self.usual_policy)
 
     def credential(self, name, value):
         status, reply = self.admin.call("PUT", f"/v1/credentials/{name}",

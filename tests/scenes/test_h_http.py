@@ -172,23 +172,22 @@ def test_case_47_upgrade_becomes_opaque(sandbox, origin_seen):
 
 
 def test_connection_is_reused_towards_the_origin(lab, sandbox, origin_seen):
-    sandbox.curl(f"{API}/reuse/1")
-    sandbox.curl(f"{API}/reuse/2")
+    sandbox.curl(f"{API}/reuse/1", f"{API}/reuse/2")
     assert lab.record(path="/reuse/2").get("originReused")
 
 
 def test_nothing_is_reused_between_sandboxes(lab, sandbox, neighbour):
     sandbox.curl(f"{API}/mine/1")
-    neighbour.curl(f"{API}/mine/2")
-    neighbour.curl(f"{API}/mine/3")
+    neighbour.curl(f"{API}/mine/2", f"{API}/mine/3")
     assert not lab.record(path="/mine/2").get("originReused")
     assert lab.record(path="/mine/3").get("originReused")
 
 
 def test_stale_kept_connection_is_replaced(lab, sandbox):
-    sandbox.curl(f"{API}/twice")  # says more than it was asked: never reused
-    status, body, _ = sandbox.curl(f"{API}/after-twice")
+    # the first says more than it was asked: its connection is never reused
+    status, body, _ = sandbox.curl(f"{API}/twice", f"{API}/after-twice")
     assert status == 200 and "extra" not in body
+    assert not lab.record(path="/after-twice").get("originReused")
 
 
 def test_http_1_0_client(sandbox):
