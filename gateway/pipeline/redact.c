@@ -33,6 +33,42 @@ static struct span find_echo(const struct request *req, struct span value)
 	return best;
 }
 
+/* Where an occurrence of secret begins inside echo and ends after it, echo
+ * grows to its end: the rest of a value is not shown because two overlap. */
+static bool echo_grow(struct span *echo, struct span value, struct span secret)
+{
+	const char *end = value.ptr + value.len, *from = echo->ptr + 1;
+	size_t before = echo->len;
+
+	while (secret.len && from < echo->ptr + echo->len) {
+		from = memmem(from, (size_t)(end - from), secret.ptr,
+			      secret.len);
+		if (!from || from >= echo->ptr + echo->len)
+			break;
+		echo->len =
+			MAX(echo->len, (size_t)(from - echo->ptr) + secret.len);
+		from++;
+	}
+	return echo->len > before;
+}
+
+/* The next echo in value, with all that overlaps it. Length 0: none. */
+static struct span find_echoes(const struct request *req, struct span value)
+{
+	struct span echo = find_echo(req, value);
+	bool grew = echo.len > 0;
+	unsigned i;
+
+	while (grew) {
+		grew = false;
+		for (i = 0; i < req->injection_count; i++)
+			grew |= echo_grow(
+				&echo, value,
+				secret_open(req->injections[i].secret));
+	}
+	return echo;
+}
+
 int redact_value(struct request *req, struct span value, struct buf *out)
 {
 	struct span echo;
@@ -40,7 +76,7 @@ int redact_value(struct request *req, struct span value, struct buf *out)
 	int r;
 
 	while (value.len) {
-		echo = find_echo(req, value);
+		echo = find_echoes(req, value);
 		before = echo.len ? (size_t)(echo.ptr - value.ptr) : value.len;
 		r = buf_put(out, span_of(value.ptr, before));
 		if (!r && echo.len)
