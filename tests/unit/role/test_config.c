@@ -227,13 +227,14 @@ static void config__refused(void **state)
 
 static void config__long_socket_path(void **state)
 {
-	char text[300] = "{\"runDir\": \"/";
 	struct config *c;
 	struct diag d = { 0 };
+	char text[300], path[121];
 
 	(void)state;
-	memset(text + strlen(text), 'a', 120);
-	strcat(text, "\"}");
+	memset(path, 'a', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	(void)snprintf(text, sizeof(text), "{\"runDir\": \"/%s\"}", path);
 	assert_int_not_equal(config_parse(span_str(text), &c, &d), 0);
 	assert_non_null(strstr(d.msg, "too long for a unix socket"));
 }

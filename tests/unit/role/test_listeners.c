@@ -276,6 +276,54 @@ static void listeners__dns_over_tcp(void **state)
 	accept_from(LISTENER_DNS_TCP, AF_INET6, "[2001:db8::53]:53");
 }
 
+/* What came with a datagram: where it was sent, and the interface. */
+static unsigned arrival_of(struct msghdr *m, struct sockaddr_storage *original)
+{
+	unsigned ifindex = 0;
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_type == IP_ORIGDSTADDR)
+			memcpy(original, CMSG_DATA(c),
+			       sizeof(struct sockaddr_in));
+		else if (c->cmsg_type == IPV6_ORIGDSTADDR)
+			memcpy(original, CMSG_DATA(c),
+			       sizeof(struct sockaddr_in6));
+		else if (c->cmsg_level == IPPROTO_IP)
+			ifindex = (unsigned)((struct in_pktinfo *)(void *)
+						     CMSG_DATA(c))
+					  ->ipi_ifindex;
+		else
+			ifindex = ((struct in6_pktinfo *)(void *)CMSG_DATA(c))
+					  ->ipi6_ifindex;
+	}
+	return ifindex;
+}
+
+/* Makes m an answer from the address that was asked. */
+static void answer_as(struct msghdr *m, const struct sockaddr_storage *asked)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	struct in_pktinfo v4 = {
+		.ipi_spec_dst = ((const struct sockaddr_in *)asked)->sin_addr,
+	};
+	struct in6_pktinfo v6 = {
+		.ipi6_addr = ((const struct sockaddr_in6 *)asked)->sin6_addr,
+	};
+
+	if (asked->ss_family == AF_INET) {
+		m->msg_controllen = CMSG_SPACE(sizeof(v4));
+		*c = (struct cmsghdr){ CMSG_LEN(sizeof(v4)), IPPROTO_IP,
+				       IP_PKTINFO };
+		memcpy(CMSG_DATA(c), &v4, sizeof(v4));
+	} else {
+		m->msg_controllen = CMSG_SPACE(sizeof(v6));
+		*c = (struct cmsghdr){ CMSG_LEN(sizeof(v6)), IPPROTO_IPV6,
+				       IPV6_PKTINFO };
+		memcpy(CMSG_DATA(c), &v6, sizeof(v6));
+	}
+}
+
 /* Takes a datagram with its destination, answers from there. */
 static void dns_exchange(unsigned family, const char *asked)
 {
@@ -290,54 +338,13 @@ static void dns_exchange(unsigned family, const char *asked)
 		.msg_control = bytes,
 		.msg_controllen = sizeof(bytes),
 	};
-	unsigned ifindex = 0;
-	struct cmsghdr *c;
 	int fd = arrived_at(LISTENER_DNS_UDP, family);
 
 	assert_true(fd >= 0);
 	assert_int_equal(recvmsg(fd, &m, 0), 1);
-	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_type == IP_ORIGDSTADDR ||
-		    c->cmsg_type == IPV6_ORIGDSTADDR)
-			memcpy(&original, CMSG_DATA(c),
-			       family == AF_INET ? sizeof(struct sockaddr_in)
-						 : sizeof(struct sockaddr_in6));
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO)
-			ifindex = (unsigned)((struct in_pktinfo *)(void *)
-						     CMSG_DATA(c))
-					  ->ipi_ifindex;
-		if (c->cmsg_level == IPPROTO_IPV6 &&
-		    c->cmsg_type == IPV6_PKTINFO)
-			ifindex = ((struct in6_pktinfo *)(void *)CMSG_DATA(c))
-					  ->ipi6_ifindex;
-	}
+	assert_int_equal(arrival_of(&m, &original), if_nametoindex("sp-test"));
 	text_is(&original, asked);
-	assert_int_equal(ifindex, if_nametoindex("sp-test"));
-
-	/* the same control bytes with the asked address as our source */
-	memset(bytes, 0, sizeof(bytes));
-	c = CMSG_FIRSTHDR(&m);
-	if (family == AF_INET) {
-		struct in_pktinfo info = {
-			.ipi_spec_dst =
-				((struct sockaddr_in *)&original)->sin_addr,
-		};
-
-		m.msg_controllen = CMSG_SPACE(sizeof(info));
-		*c = (struct cmsghdr){ CMSG_LEN(sizeof(info)), IPPROTO_IP,
-				       IP_PKTINFO };
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	} else {
-		struct in6_pktinfo info = {
-			.ipi6_addr =
-				((struct sockaddr_in6 *)&original)->sin6_addr,
-		};
-
-		m.msg_controllen = CMSG_SPACE(sizeof(info));
-		*c = (struct cmsghdr){ CMSG_LEN(sizeof(info)), IPPROTO_IPV6,
-				       IPV6_PKTINFO };
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	}
+	answer_as(&m, &original);
 	assert_int_equal(sendmsg(fd, &m, 0), 1);
 	assert_int_equal(answer(), '+');
 }
