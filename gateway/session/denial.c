@@ -8,7 +8,9 @@
 #include "src/base/err.h"
 #include "src/text/json.h"
 
-enum { BODY_BYTES = 8 * 1024 };
+/* However long what the sandbox sent is, and were every byte of it escaped, the
+ * body fits. */
+enum { BODY_BYTES = 14 * 1024, TEXT_BYTES = 256, DETAIL_BYTES = 512 };
 
 static const struct {
 	uint16_t status;
@@ -47,7 +49,8 @@ static void lower(const char *name, char *dst, size_t size)
 static void put_known(struct json_out *o, const char *name, struct span text)
 {
 	if (text.len)
-		json_put_text(o, name, text);
+		json_put_text(o, name,
+			      span_of(text.ptr, MIN(text.len, TEXT_BYTES)));
 }
 
 /* What an agent, or the person behind it, can do about it. */
@@ -76,7 +79,10 @@ static int body_emit(const struct audit *a, const char *reason,
 	json_put_str(&o, "error", a->status >= 500 ? "failed" : "denied");
 	json_put_str(&o, "reason", reason);
 	json_put_str(&o, "message", audit_reason_text(a->reason));
-	put_known(&o, "detail", a->detail);
+	if (a->detail.len)
+		json_put_text(&o, "detail",
+			      span_of(a->detail.ptr,
+				      MIN(a->detail.len, DETAIL_BYTES)));
 	put_known(&o, "sandbox", a->sandbox);
 	put_known(&o, "host", a->host);
 	json_put_u64(&o, "port", a->port);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_denial.c - refusals are whole HTTP responses whatever was asked for */
+
+#include "tests/unit/gateway/fixture.h"
+
+#include "gateway/session/denial.h"
+#include "src/text/json.h"
+#include "src/wire/h1.h"
+
+enum { ROOM = 16 * 1024 }; /* what the session gives it */
+
+struct answer {
+	struct buf bytes;
+	struct h1_response head;
+	struct json *body;
+	size_t head_len;
+};
+
+static void answer_open(struct answer *a, const struct audit *audit, bool close,
+			bool head_only)
+{
+	struct h1_scan scan = { 0 };
+	struct span bytes, body;
+	int len;
+
+	*a = (struct answer){ .bytes = BUF_INIT(ROOM) };
+	assert_int_equal(denial_emit(audit, close, head_only, &a->bytes), 0);
+	bytes = buf_peek(&a->bytes);
+	len = h1_scan(&scan, bytes, ROOM);
+	assert_true(len > 0);
+	a->head_len = (size_t)len;
+	assert_int_equal(
+		h1_parse_response(span_of(bytes.ptr, a->head_len),
+				  head_only ? SPAN("HEAD") : SPAN("GET"),
+				  &a->head),
+		H1_OK);
+	body = span_from(bytes, a->head_len);
+	if (head_only) {
+		assert_int_equal(body.len, 0);
+		return;
+	}
+	assert_int_equal(a->head.body, H1_BODY_LENGTH);
+	assert_int_equal(a->head.length, body.len);
+	assert_int_equal(json_parse(body, &a->body, NULL), 0);
+}
+
+static void answer_close(struct answer *a)
+{
+	a->body = json_free(a->body);
+	buf_fini(&a->bytes);
+}
+
+static void assert_text(const struct answer *a, const char *name,
+			const char *expected)
+{
+	assert_span(json_text(json_find(a->body, name)), expected);
+}
+
+static void assert_field(const struct answer *a, const char *name,
+			 const char *expected)
+{
+	const struct header *h =
+		headers_find_name(&a->head.headers, span_str(name));
+
+	assert_non_null(h);
+	assert_span(h->value, expected);
+}
+
+static struct audit denied(struct span text)
+{
+	return (struct audit){
+		.reason = AUDIT_REASON_POLICY,
+		.status = 403,
+		.sandbox = text,
+		.host = text,
+		.port = 443,
+		.method = text,
+		.policy = text,
+		.rule = text,
+		.binding = text,
+		.detail = text,
+	};
+}
+
+static void denial__says_what_and_why(void **state)
+{
+	struct audit audit = denied(SPAN("x"));
+	struct answer a;
+
+	(void)state;
+	audit.host = SPAN("evil.example");
+	answer_open(&a, &audit, false, false);
+	assert_int_equal(a.head.status, 403);
+	assert_true(a.head.keep_alive);
+	assert_field(&a, "Sallyport-Denied", "policy");
+	assert_field(&a, "Content-Type", "application/json");
+	assert_field(&a, "Cache-Control", "no-store");
+	assert_text(&a, "error", "denied");
+	assert_text(&a, "reason", "policy");
+	assert_text(&a, "host", "evil.example");
+	assert_text(&a, "message", audit_reason_text(AUDIT_REASON_POLICY));
+	assert_non_null(json_find(a.body, "hint"));
+	answer_close(&a);
+}
+
+static void denial__closes_when_told(void **state)
+{
+	struct audit audit = denied(SPAN("x"));
+	struct answer a;
+
+	(void)state;
+	answer_open(&a, &audit, true, false);
+	assert_false(a.head.keep_alive);
+	assert_field(&a, "Connection", "close");
+	answer_close(&a);
+}
+
+static void denial__to_head_has_no_body(void **state)
+{
+	struct audit audit = denied(SPAN("x"));
+	struct answer head, get;
+
+	(void)state;
+	answer_open(&head, &audit, false, true);
+	answer_open(&get, &audit, false, false);
+	/* the same head, Content-Length included */
+	assert_int_equal(head.head_len, get.head_len);
+	assert_memory_equal(buf_peek(&head.bytes).ptr, buf_peek(&get.bytes).ptr,
+			    head.head_len);
+	answer_close(&head);
+	answer_close(&get);
+}
+
+static void denial__is_json_whatever_was_sent(void **state)
+{
+	static const struct span texts[] = {
+		SPAN_INIT("\"},{\"x\":\""),
+		SPAN_INIT("\r\nSet-Cookie: a=b\r\n\r\n"),
+		SPAN_INIT("\0\x01\x1f\x7f\xff\xfe"),
+		SPAN_INIT("\xc3\x28\xe2\x82"),
+		SPAN_INIT("<script>alert(1)</script>"),
+	};
+	struct answer a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(texts); i++) {
+		struct audit audit = denied(texts[i]);
+
+		answer_open(&a, &audit, false, false);
+		assert_int_equal(a.head.headers.count, 4);
+		answer_close(&a);
+	}
+}
+
+/* Whatever its length: an answer, not silence. */
+static void denial__fits_whatever_was_sent(void **state)
+{
+	static const char fills[] = { 'a', '\1', '"', '\xff' };
+	char *text = must_alloc(64 * 1024);
+	struct answer a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(fills); i++) {
+		struct audit audit = denied(span_of(text, 64 * 1024));
+
+		memset(text, fills[i], 64 * 1024);
+		answer_open(&a, &audit, true, false);
+		assert_non_null(json_find(a.body, "detail"));
+		answer_close(&a);
+	}
+	free(text);
+}
+
+static void denial__every_reason_and_status(void **state)
+{
+	static const uint16_t statuses[] = { 400, 403, 405, 408, 421,
+					     431, 500, 502, 504, 418 };
+	struct audit audit = { 0 };
+	struct answer a;
+	size_t i;
+	int reason;
+
+	(void)state;
+	for (reason = 0; reason < AUDIT_REASON_NUM; reason++)
+		for (i = 0; i < ARRAY_LEN(statuses); i++) {
+			audit.reason = (enum audit_reason)reason;
+			audit.status = statuses[i];
+			answer_open(&a, &audit, i % 2, false);
+			assert_int_equal(a.head.status, statuses[i]);
+			assert_text(&a, "error",
+				    statuses[i] >= 500 ? "failed" : "denied");
+			answer_close(&a);
+		}
+}
+
+static void denial__says_when_there_is_no_room(void **state)
+{
+	CLEANUP(buf_fini) struct buf out = BUF_INIT(64);
+	struct audit audit = denied(SPAN("x"));
+
+	(void)state;
+	assert_true(denial_emit(&audit, false, false, &out) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(denial__says_what_and_why),
+		cmocka_unit_test(denial__closes_when_told),
+		cmocka_unit_test(denial__to_head_has_no_body),
+		cmocka_unit_test(denial__is_json_whatever_was_sent),
+		cmocka_unit_test(denial__fits_whatever_was_sent),
+		cmocka_unit_test(denial__every_reason_and_status),
+		cmocka_unit_test(denial__says_when_there_is_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
