@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "policy/compile_index.h"
+#include "policy/lookup.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
 

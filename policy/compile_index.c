@@ -3,6 +3,7 @@
 
 #include "policy/compile_index.h"
 
+#include "policy/lookup.h"
 #include "src/base/err.h"
 
 static void list_append(struct index *x, struct rule_list *l, uint32_t rule)

@@ -18,7 +18,7 @@
  * rule does not fit then, and a deny rule does.
  */
 
-#include "policy/layout.h"
+#include "policy/lookup.h"
 #include "src/base/attrib.h"
 #include "src/wire/host.h"
 #include "src/wire/url.h"

@@ -20,7 +20,9 @@ struct buf;
 enum {
 	POLICY_NAME_MAX = 128,
 	POLICY_RULES_MAX = 1000000, /* in one list */
-	POLICY_LIST_MAX = 4096,	    /* ports, methods, paths of one rule */
+	POLICY_LIST_MAX = 4096,	    /* ports, methods, paths of one rule; hosts
+				       never or always opened */
+	POLICY_IDS_MAX = 65536,
 	POLICY_PATH_MAX = 4096,
 	POLICY_METHOD_MAX = 32,
 	POLICY_LABELS_MAX = 64,

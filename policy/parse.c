@@ -82,7 +82,7 @@ static int parse_ids(const struct policy_parser *p, const struct doc_node *n,
 	struct span *ids, text;
 	int r;
 
-	r = parse_list(p, n, POLICY_RULES_MAX, sizeof(*ids), (void **)&ids);
+	r = parse_list(p, n, POLICY_IDS_MAX, sizeof(*ids), (void **)&ids);
 	if (r)
 		return r;
 	m->ids = ids;
@@ -162,7 +162,7 @@ static int parse_hosts(const struct policy_parser *p, const struct doc_node *n,
 	struct span text;
 	int r;
 
-	r = parse_list(p, n, POLICY_RULES_MAX, sizeof(*targets),
+	r = parse_list(p, n, POLICY_LIST_MAX, sizeof(*targets),
 		       (void **)&targets);
 	if (r)
 		return r;

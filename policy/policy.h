@@ -45,6 +45,8 @@ enum policy_stage {
 	POLICY_REQUEST,
 };
 
+/* What is not known (an empty method, an ambiguous path left empty, protocol
+ * any) fits a rule that denies by it, and no rule that allows by it. */
 struct policy_query {
 	enum policy_stage stage;
 	enum policy_protocol protocol;
@@ -79,8 +81,9 @@ struct verdict {
 	bool passthrough; /* the passthrough list names the host: never open */
 	bool by_address;  /* what allowed it was an address target: the name
 			     was not what policy trusted */
-	uint32_t rule;	  /* index in its list; meaningful with a list source */
-	uint64_t generation;
+	uint32_t rule;	  /* index in its list, from 0 (sentences count from
+			     1); meaningful with a list source */
+	uint64_t generation; /* the newer one of overlay and policy */
 };
 
 #define VERDICT_DENY_ALL ((struct verdict){ 0 })

@@ -106,8 +106,7 @@ static void doc__reads_json_in_every_layout(void **state)
 {
 	static const char *const texts[] = {
 		"{\"a\":{\"b\":[1,true,null,\"x\\u00e9\\/\"]}}",
-		"{\n\t\"a\": {\n\t\t\"b\": [\n\t\t\t1, true,\n\t\t\tnull,\n"
-		"\t\t\t\"x\\u00e9\\/\"\n\t\t]\n\t}\n}\n",
+		"{\n\t\"a\":\n{\"b\":[1,true\n,null,\"x\\u00e9/\"]\n}}\n",
 		"{ \"a\" : { \"b\" : [ 1 , true , null , \"x\303\251/\" ] } }",
 		"a:\n  b:\n  - 1\n  - true\n  -\n  - \"x\303\251/\"\n",
 	};
