@@ -734,6 +734,35 @@ RIG struct call *call_free(struct call *c)
 	return NULL;
 }
 
+/* Keeps the reply for tests/lint/openapi_routes.py, which compares it with the
+ * document of the API. */
+static void api_note(const char *method, const char *path, const struct call *c)
+{
+	struct buf line = BUF_INIT(4 * sizeof(c->text));
+	static FILE *file;
+	struct json_out o;
+	char name[4096];
+
+	if (!file) {
+		(void)mkdir(BUILD_DIR "/api-replies", 0755);
+		snprintf(name, sizeof(name), "%s/api-replies/%s.jsonl",
+			 BUILD_DIR, program_invocation_short_name);
+		file = fopen(name, "w");
+		assert_non_null(file);
+		(void)setvbuf(file, NULL, _IOLBF, 1 << 16);
+	}
+	json_start(&o, &line);
+	json_open_object(&o, NULL);
+	json_put_str(&o, "method", method);
+	json_put_str(&o, "path", path);
+	json_put_u64(&o, "status", c->status);
+	json_put_str(&o, "body", c->body);
+	json_close(&o);
+	assert_int_equal(json_done(&o), 0);
+	fprintf(file, "%.*s\n", SPAN_FMT(buf_peek(&line)));
+	buf_fini(&line);
+}
+
 /* The whole exchange. The answer lives until the next call of api(). */
 RIG const struct call *api(struct rig *rig, const char *method,
 			   const char *path, const char *body)
@@ -744,6 +773,7 @@ RIG const struct call *api(struct rig *rig, const char *method,
 		last = call_free(last);
 	last = call_start(rig, method, path, body);
 	RIG_UNTIL(rig, call_poll(rig, last));
+	api_note(method, path, last);
 	/* every refusal has the same shape */
 	if (last->status >= 400) {
 		assert_non_null(json_text(json_find(last->json, "code")).ptr);
