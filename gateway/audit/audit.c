@@ -22,7 +22,8 @@ enum {
 struct audit_log {
 	struct buf lines;
 	int fd;
-	uint64_t lost; /* records that could not be written */
+	uint64_t lost; /* failures to write records since the last success */
+	bool torn;     /* the file ends in half a line */
 };
 
 static const char *const kind_names[] = {
@@ -84,26 +85,49 @@ void audit_log_set_fd(struct audit_log *log, int fd)
 {
 	audit_log_flush(log);
 	log->fd = fd;
+	log->torn = false;
+}
+
+/* Said once until records are written again. */
+static void log_lost(struct audit_log *log, const char *why)
+{
+	if (!log->lost++)
+		log_error("audit records were lost: %s", why);
+}
+
+/* 0, or -errno when not all was written. A line that could not be finished is
+ * at least ended before the next one. */
+static int log_write(struct audit_log *log, struct span lines)
+{
+	ssize_t n = 0;
+
+	if (log->torn && write(log->fd, "\n", 1) == 1)
+		log->torn = false;
+	while (lines.len) {
+		n = write(log->fd, lines.ptr, lines.len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		lines = span_from(lines, (size_t)n);
+		log->torn = lines.len && lines.ptr[-1] != '\n';
+	}
+	return 0;
 }
 
 void audit_log_flush(struct audit_log *log)
 {
 	struct span lines = buf_peek(&log->lines);
-	ssize_t n = 0;
+	int r = 0;
 
 	if (!lines.len)
 		return;
 	if (log->fd >= 0)
-		n = write(log->fd, lines.ptr, lines.len);
-	if (log->fd < 0 || n != (ssize_t)lines.len) {
-		if (!log->lost++)
-			log_error("audit records were lost: %s",
-				  log->fd < 0 ? "no file"
-				  : n < 0     ? err_text(errno)
-					      : "short write");
-	} else {
+		r = log_write(log, lines);
+	if (log->fd < 0 || r)
+		log_lost(log, log->fd < 0 ? "no file" : err_text(r));
+	else
 		log->lost = 0;
-	}
 	buf_clear(&log->lines);
 }
 
@@ -244,7 +268,7 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 
 	if (l.failed) { /* a record is whole or not there */
 		log->lines.end -= buf_len(&log->lines) - before;
-		log->lost++;
+		log_lost(log, "a record was too large");
 		return;
 	}
 	if (buf_len(&log->lines) >= FLUSH_BYTES)
