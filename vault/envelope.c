@@ -39,7 +39,8 @@ static int failed(void)
 
 	log_debug("OpenSSL refused: %s", reason ? reason : "unknown error");
 	ERR_clear_error();
-	return err_origin(-EIO);
+	(void)err_origin(-EIO);
+	return -EIO;
 }
 
 int envelope_new(const struct secret *key, struct envelope **ret)

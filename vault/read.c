@@ -146,7 +146,7 @@ int vault_row_open(struct vault *v, const struct index_entry *e,
 int vault_entry_open(struct vault *v, const struct index_entry *e,
 		     struct secret **ret, struct diag *d)
 {
-	struct span row;
+	struct span row = SPAN_NONE;
 	int r;
 
 	r = store_read_begin(v->store);
@@ -169,10 +169,11 @@ static int entry_find(struct vault *v, struct span scope, uint8_t kind,
 	char text[VAULT_TEXT_SIZE];
 	struct record_key key;
 	struct index_entry *e = NULL;
+	const enum vault_error damage = v->damage;
 	int r;
 
-	if (v->damage)
-		return vault_refuse(d, v->damage, "%s", v->damage_text.msg);
+	if (damage)
+		return vault_refuse(d, damage, "%s", v->damage_text.msg);
 	r = vault_scope_check(index_scope_find(&v->index, scope), d);
 	if (r)
 		return r;
@@ -191,7 +192,7 @@ int vault_get(struct vault *v, struct span scope, uint8_t kind,
 	      struct span name, struct secret **ret, uint64_t *ret_revision,
 	      struct diag *d)
 {
-	struct index_entry *e;
+	struct index_entry *e = NULL;
 	int r;
 
 	r = entry_find(v, scope, kind, name, &e, d);
@@ -218,7 +219,7 @@ static void item_fill(const struct index_entry *e, struct vault_item *ret)
 int vault_stat(struct vault *v, struct span scope, uint8_t kind,
 	       struct span name, struct vault_item *ret, struct diag *d)
 {
-	struct index_entry *e;
+	struct index_entry *e = NULL;
 	int r = entry_find(v, scope, kind, name, &e, d);
 
 	if (!r)
