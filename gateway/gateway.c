@@ -305,15 +305,6 @@ static void gateway_init_tls(struct gateway *g)
 				       LEAF_MARGIN_MS);
 }
 
-static unsigned loops_wanted(const struct config *c)
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-	if (c->loops)
-		return c->loops;
-	return cores > 0 ? (unsigned)cores : 1;
-}
-
 static void gateway_init(struct gateway *g, const struct config *config)
 {
 	unsigned i;
@@ -324,7 +315,7 @@ static void gateway_init(struct gateway *g, const struct config *config)
 	list_init(&g->syncs);
 	gateway_init_tls(g);
 	must(loop_new(&g->loop) == 0);
-	g->worker_count = loops_wanted(config);
+	g->worker_count = config_loops(config);
 	g->workers = must_alloc(g->worker_count * sizeof(*g->workers));
 	for (i = 0; i < g->worker_count; i++)
 		worker_init(&g->workers[i], g, i);

@@ -230,8 +230,8 @@ bool exchange_retry(struct exchange *x)
 	for (i = 0; i < ARRAY_LEN(safe); i++)
 		may |= span_eq(x->head.method, safe[i]);
 	if (!may || x->retried || !x->origin->reused ||
-	    x->head.body != H1_BODY_NONE || x->head.upgrade ||
-	    buf_len(&x->origin->in))
+	    x->head.body == H1_BODY_CHUNKED || x->head.length ||
+	    x->head.upgrade || buf_len(&x->origin->in))
 		return false;
 	x->retried = true;
 	x->scan = (struct h1_scan){ 0 };
@@ -278,6 +278,7 @@ static void exchange_admitted(struct exchange *x, enum step step)
 	decide_audit(s->worker, s->sandbox, &a->verdict, &x->arena, &x->audit);
 	x->audit.allowed = false;
 	x->audit.method = x->head.method;
+	x->audit.path = span_of(x->head.path.ptr, span_find(x->head.path, '?'));
 	x->audit.reason = a->reason;
 	x->audit.status = a->status;
 	exchange_answer(x);
@@ -299,8 +300,8 @@ static void exchange_admit(struct exchange *x, const struct authority *a)
 	enum step step;
 
 	d->scheme = SCHEME_HTTP;
-	if (!a->is_address)
-		d->host = a->host;
+	/* a denied request before this one may have named another host */
+	d->host = a->is_address ? (struct host){ 0 } : a->host;
 	x->audit.host = arena_dup(&x->arena, host_span(&d->host));
 	s->audit.host = host_span(&d->host);
 	x->audit.port = s->audit.port = d->port;

@@ -447,15 +447,18 @@ void session_new(struct worker *w, int fd, const struct addr *client,
 void session_recheck(struct session *s)
 {
 	struct destination *d = &s->destination;
+	struct arena arena;
 	struct verdict v;
 	bool allowed;
 
 	if (!s->grant || s->facts_version == s->worker->facts.version)
 		return;
 	s->facts_version = s->worker->facts.version;
-	allowed = decide_connect(s->worker, s->sandbox, d, &d->addrs[0],
-				 &s->arena, &v) != NULL;
-	if (allowed && !arena_overflowed(&s->arena))
+	arena_init(&arena, SESSION_ARENA_BYTES);
+	allowed = decide_connect(s->worker, s->sandbox, d, &d->addrs[0], &arena,
+				 &v) != NULL;
+	arena_fini(&arena);
+	if (allowed)
 		return;
 	if (s->state == SESSION_SPLICE)
 		tunnel_cut(s);

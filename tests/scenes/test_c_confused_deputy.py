@@ -184,3 +184,14 @@ def test_unknown_source_is_refused(lab, neighbour, sandbox, origin_seen):
         assert lab.record(reason="unknown_sandbox", kind="connect")
     finally:
         lab.register(neighbour, team="lab")
+
+
+def test_denied_first_host_leaves_nothing_behind(lab, sandbox, origin_seen):
+    # plain HTTP: the connection is for the first host that was allowed, and a
+    # denied one before it must not lend its name to an address
+    with lab.policy([{"action": "deny", "target": "free.lab.test"},
+                     {"action": "allow", "target": "10.212.0.0/16"}]):
+        text = get("free.lab.test", "/q", last=False) + get(ORIGIN4, "/r")
+        r = raw(sandbox, "tcp", ORIGIN4, 80, None, text)
+    assert statuses(r) == [403, 200], r.stdout
+    assert [dict(q["headers"])["Host"] for q in origin_seen()] == [ORIGIN4]
