@@ -22,6 +22,7 @@
 #include "src/base/log.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
+#include "src/wire/h1.h"
 #include "src/wire/hello.h"
 
 enum {
@@ -260,6 +261,10 @@ static void session_admitted(struct session *s, enum step step)
 		session_open_tls(s);
 		return;
 	}
+	if (!tls && grant_inspect(s->grant)) { /* nothing here to look at */
+		session_refuse(s, AUDIT_REASON_NOT_TLS_OR_HTTP);
+		return;
+	}
 	session_move(s, SESSION_DIAL);
 	tunnel_dial(s);
 }
@@ -311,22 +316,18 @@ static bool session_hello(struct session *s)
 	return true;
 }
 
-static bool looks_like_http(char c)
-{
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '\r' ||
-	       c == '\n';
-}
-
 static bool session_recognise(struct session *s)
 {
-	char first = buf_peek(&s->in).ptr[0];
+	struct span in = buf_peek(&s->in);
+	int http;
 
-	if (first == TLS_HANDSHAKE_BYTE)
+	if (in.ptr[0] == TLS_HANDSHAKE_BYTE)
 		return session_hello(s);
-	if (!looks_like_http(first)) {
+	http = h1_sniff(in);
+	if (http < 0)
 		session_admit(s, SCHEME_TCP);
-		return true;
-	}
+	if (http <= 0)
+		return http < 0;
 	s->audit.scheme = "http";
 	session_move(s, SESSION_HTTP);
 	http1_start(s);

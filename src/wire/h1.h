@@ -46,6 +46,11 @@ struct h1_scan {
 	size_t lines; /* complete lines so far */
 };
 
+/* Could these first bytes of a connection begin an HTTP/1 request? 1 = yes, 0 =
+ * more are needed, -1 = no: the first line names no HTTP version, as that of
+ * SSH does not, or holds what no line of text does. */
+int h1_sniff(struct span bytes);
+
 /* Looks for the end of a head in the bytes received so far (the whole head so
  * far, from its first byte). Returns its length including the empty line, 0 =
  * need more, or -(enum h1_error): over limit_bytes, or something that can never

@@ -6,6 +6,9 @@
  * cut. A line ends in CR LF; any other control byte refuses the message at
  * once. Never a byte beyond the limit is read: what is refused, and why, is
  * the same for every splitting.
+ *
+ * Before that, h1_sniff() tells whether a connection speaks HTTP at all, from
+ * its first line.
  */
 
 #include "src/wire/h1.h"
@@ -43,6 +46,41 @@ enum h1_error h1_control_error(const char *p, const char *end)
 	default:
 		return H1_E_CONTROL;
 	}
+}
+
+enum { SNIFF_MAX = 16 * 1024 }; /* a longer line is for h1_scan() to refuse */
+
+/* Does the line end in a version, as a request's does? */
+static bool line_has_version(struct span line)
+{
+	size_t at;
+
+	if (span_ends(line, SPAN("\r")))
+		line.len--;
+	line = span_trim(line);
+	for (at = line.len; at && line.ptr[at - 1] != ' '; at--)
+		;
+	return at && span_starts(span_from(line, at), SPAN("HTTP/"));
+}
+
+int h1_sniff(struct span bytes)
+{
+	size_t at = 0, end;
+	struct span line;
+
+	while (at < bytes.len &&
+	       (bytes.ptr[at] == '\r' || bytes.ptr[at] == '\n'))
+		at++;
+	line = span_from(bytes, at);
+	if (line.len && !header_name_is_valid(span_of(line.ptr, 1)))
+		return -1;
+	end = span_find(line, '\n');
+	if (end < line.len)
+		return line_has_version(span_of(line.ptr, end)) ? 1 : -1;
+	for (at = 0; at < line.len; at++)
+		if ((unsigned char)line.ptr[at] < ' ' && line.ptr[at] != '\r')
+			return -1;
+	return line.len > SNIFF_MAX;
 }
 
 enum { LINES_MAX = 1 + 1 + HEADERS_MAX }; /* an empty line, the start line */

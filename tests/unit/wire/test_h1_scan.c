@@ -158,6 +158,45 @@ static void error__texts_are_total(void **state)
 	assert_string_equal(h1_error_text(H1_ERROR_NUM), "unknown error");
 }
 
+static void sniff__tells_http_from_other_text(void **state)
+{
+	static const struct {
+		const char *bytes;
+		int expected;
+	} cases[] = {
+		{ "GET / HTTP/1.1\r\n", 1 },
+		{ "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 1 },
+		{ "get / HTTP/1.0\n", 1 },
+		{ "X HTTP/9.9\r\n", 1 }, /* refused later, with a reason */
+		{ "GET / HTTP/1.1 \r\n", 1 },
+		{ "", 0 },
+		{ "\r\n", 0 },
+		{ "G", 0 },
+		{ "GET / HTTP/1.1", 0 },
+		{ "GET / HTTP/1.1\r", 0 },
+		{ "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", -1 },
+		{ "GET /\r\n", -1 },
+		{ "HTTP/1.1\r\n", -1 },
+		{ "GET / http/1.1\r\n", -1 },
+		{ "\x16\x03\x01", -1 },
+		{ "AMQP\x01\x01", -1 },
+		{ "(x", -1 },
+		{ " GET / HTTP/1.1\r\n", -1 },
+		{ "EHLO me\r\nGET / HTTP/1.1\r\n", -1 },
+	};
+	char line[20000];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(h1_sniff(span_str(cases[i].bytes)),
+				 cases[i].expected);
+	assert_int_equal(h1_sniff(SPAN("AMQP\0\0\x09\x01")), -1);
+	memset(line, 'a', sizeof(line));
+	assert_int_equal(h1_sniff(span_of(line, 16000)), 0);
+	assert_int_equal(h1_sniff(span_of(line, sizeof(line))), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +205,7 @@ int main(void)
 		cmocka_unit_test(scan__limit_is_exact),
 		cmocka_unit_test(scan__refuses_at_once),
 		cmocka_unit_test(scan__bounds_the_lines),
+		cmocka_unit_test(sniff__tells_http_from_other_text),
 		cmocka_unit_test(error__texts_are_total),
 	};
 
