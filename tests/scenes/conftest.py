@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """conftest.py - one lab for all scenes of a run; each scene gets clean audit"""
+import contextlib
 import json
 import os
 import shutil
@@ -63,13 +64,19 @@ POLICY = {
 }
 
 
-@pytest.fixture(scope="session")
-def lab():
-    lab = Lab()
+@contextlib.contextmanager
+def open_lab(tag="", config=None, prepare=None):
+    """A lab with its origin, daemon, sandboxes, policy, credential and binding.
+
+    prepare(lab) runs before the daemon is configured and started."""
+    lab = Lab(tag=tag, config=config)
     try:
         lab.up()
         lab.pki()
         start_origin(lab)
+        lab.usual_policy = POLICY
+        if prepare:
+            prepare(lab)
         lab.configure(pins={
             name + ".lab.test": [ORIGIN4, ORIGIN6]
             for name in ("api", "plain", "pinned", "deep.sub", "git", "limited", "big", "short")
@@ -77,8 +84,7 @@ def lab():
         lab.start()
         for s in lab.sandboxes:
             lab.register(s, team="lab")
-        lab.usual_policy = POLICY
-        lab.put_policy("lab", POLICY)
+        lab.put_policy("lab", lab.usual_policy)
         lab.credential("api-token", SECRET)
         lab.binding({"name": "api", "match": {"hosts": ["api.lab.test"]},
                      "auth": {"type": "bearer", "credential": "api-token"}})
@@ -86,6 +92,12 @@ def lab():
         assert lab.stop() == 0, lab.log()
     finally:
         lab.down()
+
+
+@pytest.fixture(scope="session")
+def lab():
+    with open_lab() as lab:
+        yield lab
 
 
 @pytest.fixture

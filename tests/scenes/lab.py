@@ -129,8 +129,9 @@ class Admin:
 
 
 class Lab:
-    def __init__(self, sandboxes=2, config=None):
-        self.prefix = f"spl{os.getpid() % 10000}"
+    def __init__(self, sandboxes=2, config=None, tag=""):
+        """tag tells labs apart that live at the same time."""
+        self.prefix = f"spl{os.getpid() % 10000}{tag}"
         self.gw, self.org = self.prefix + "g", self.prefix + "o"
         self.tmp = Path(tempfile.mkdtemp(prefix="sallyport-lab-"))
         self.tmp.chmod(0o755)
