@@ -14,6 +14,7 @@
 
 #include "gateway/dns/resolver.h"
 #include "gateway/pipeline/decide.h"
+#include "gateway/pipeline/grant.h"
 #include "gateway/worker.h"
 
 static enum step deny(struct admission *a, enum audit_reason reason,
@@ -66,28 +67,25 @@ static enum address_source source_of(enum name_source source)
 }
 
 /* Best first: what the sandbox dialled, then its family, then the rest. */
+static unsigned address_rank(const struct destination *d,
+			     const struct addr *address)
+{
+	if (addr_eq_ip(address, &d->original))
+		return 0;
+	return addr_is_v4(address) == addr_is_v4(&d->original) ? 1 : 2;
+}
+
 static void put_address(struct destination *d, const struct addr *address)
 {
-	bool v4 = addr_is_v4(&d->original);
-	unsigned at = d->addr_count, i;
+	unsigned rank = address_rank(d, address), at = d->addr_count;
 
-	if (at == DESTINATION_ADDRS_MAX)
-		at--;
-	else
+	if (at < DESTINATION_ADDRS_MAX)
 		d->addr_count++;
-	d->addrs[at] = *address;
-	if (addr_eq_ip(address, &d->original)) {
-		for (i = at; i > 0; i--)
-			d->addrs[i] = d->addrs[i - 1];
-		d->addrs[0] = *address;
+	else if (address_rank(d, &d->addrs[--at]) <= rank)
 		return;
-	}
-	for (; at > 0 && addr_is_v4(&d->addrs[at - 1]) != v4 &&
-	       addr_is_v4(address) == v4;
-	     at--) {
+	for (; at > 0 && address_rank(d, &d->addrs[at - 1]) > rank; at--)
 		d->addrs[at] = d->addrs[at - 1];
-		d->addrs[at - 1] = *address;
-	}
+	d->addrs[at] = *address;
 }
 
 static enum step admit_answer(struct admission *a,
@@ -95,6 +93,7 @@ static enum step admit_answer(struct admission *a,
 {
 	struct destination *d = a->destination;
 	struct verdict refused = a->verdict;
+	const struct grant *grant;
 	bool by_policy = false;
 	struct addr address;
 	unsigned i;
@@ -110,12 +109,15 @@ static enum step admit_answer(struct admission *a,
 		address.port = d->port;
 		if (!decide_address(a->worker, a->sandbox, &address, d->source))
 			continue;
-		if (!decide_connect(a->worker, a->sandbox, d, &address,
-				    a->arena, &v)) {
+		grant = decide_connect(a->worker, a->sandbox, d, &address,
+				       a->arena, &v);
+		if (!grant) {
 			by_policy = true;
 			refused = v;
 			continue;
 		}
+		if (grant_inspect(grant)) /* one that asks for it is enough */
+			a->grant = grant;
 		put_address(d, &address);
 	}
 	if (d->addr_count) {
