@@ -106,7 +106,7 @@ void table_print_json(const struct json *array, const struct column *columns)
 	size_t width[COLUMNS_MAX] = { 0 }, count = 0, i;
 	char cell[CELL_SIZE];
 
-	for (; columns[count].title && count < COLUMNS_MAX; count++)
+	for (; count < COLUMNS_MAX && columns[count].title; count++)
 		width[count] = strlen(columns[count].title);
 	json_for_each(row, array) for (i = 0; i < count; i++) width[i] = MAX(
 		width[i],
