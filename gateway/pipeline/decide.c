@@ -133,11 +133,10 @@ void decide_audit(struct worker *w, const struct sandbox *s,
 enum step stage_decide(struct request *req)
 {
 	const struct destination *d = req->destination;
-	const struct policy_query q = {
+	struct policy_query q = {
 		.stage = POLICY_REQUEST,
 		.protocol = PROTOCOL_TCP,
 		.host = host_span(&d->host),
-		.address = d->addr_count ? &d->addrs[0] : NULL,
 		.port = d->port,
 		.method = req->method,
 		/* a path that reads two ways is unknown: a deny rule with
@@ -145,8 +144,12 @@ enum step stage_decide(struct request *req)
 		.path = req->path_ambiguous ? SPAN_NONE : req->path,
 	};
 	struct verdict v;
+	unsigned i = 0;
 
-	ask(req->worker, req->sandbox, &q, &v);
+	do { /* any of the addresses may be the one that answers */
+		q.address = d->addr_count ? &d->addrs[i] : NULL;
+		ask(req->worker, req->sandbox, &q, &v);
+	} while (v.kind == VERDICT_ALLOW && ++i < d->addr_count);
 	decide_audit(req->worker, req->sandbox, &v, req->arena, req->audit);
 	if (v.kind != VERDICT_ALLOW) {
 		req->audit->reason = AUDIT_REASON_POLICY;
