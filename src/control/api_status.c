@@ -49,7 +49,10 @@ static void roles_put(struct json_out *o, const struct msg_roles *roles)
 		json_put_bool(o, "ready", roles->roles[i].ready);
 		json_put_u64(o, "restarts", roles->roles[i].restarts);
 		clock_text(roles->roles[i].since_ms, when, sizeof(when));
-		json_put_str(o, "since", when);
+		if (roles->roles[i].since_ms)
+			json_put_str(o, "since", when);
+		else
+			json_put_null(o, "since");
 		json_close(o);
 	}
 	json_close(o);

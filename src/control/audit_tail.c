@@ -52,6 +52,7 @@ struct tail {
 	char *sandbox; /* NULL = all */
 	bool follow;
 	bool skipping; /* inside a line that is too long */
+	bool quiet;    /* the last turn came to the end of the file */
 	unsigned lines;
 	int fd;		 /* -1: the file is not there yet */
 	struct buf part; /* bytes that were read and not yet sent */
@@ -225,22 +226,23 @@ static void tail_pump(struct tail *t)
 			break;
 		done += (size_t)n;
 	}
-	if (done >= TURN_BYTES)
-		timer_start(&t->timer, 0);
-	else if (n == -EAGAIN)
-		timer_start(&t->timer, FULL_MS);
-	else if (n < 0 || !t->follow)
+	t->quiet = done < TURN_BYTES && n == 0;
+	if (n < 0 && n != -EAGAIN)
 		tail_end(t);
-	else
+	else if (!t->quiet)
+		timer_start(&t->timer, n == -EAGAIN ? FULL_MS : 0);
+	else if (t->follow)
 		timer_start(&t->timer, ALIVE_MS);
+	else
+		tail_end(t);
 }
 
 static void on_timer(struct timer *timer)
 {
 	struct tail *t = container_of(timer, struct tail, timer);
 
-	/* told or not, a comment does no harm between events */
-	if (httpd_stream_write(t->request, SPAN(": alive\n\n")) == -EPIPE) {
+	if (t->quiet &&
+	    httpd_stream_write(t->request, SPAN(": alive\n\n")) == -EPIPE) {
 		tail_end(t);
 		return;
 	}

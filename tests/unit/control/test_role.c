@@ -80,8 +80,7 @@ static void status__puts_everybody_together(void **state)
 		"\"ready\":true",
 		"{\"role\":\"vault\",\"pid\":77,\"ready\":false,",
 		"\"rulesInstalled\":true",
-		"\"vault\":{\"up\":true,\"revision\":0,\"credentials\":0,"
-		"\"bindings\":0}",
+		"\"vault\":{\"up\":true,\"revision\":0,\"credentials\":0,",
 		"\"policies\":{\"count\":0,\"generation\":",
 		"\"sandboxes\":0",
 		"\"gateway\":{\"exchanges\":5}",

@@ -20,8 +20,8 @@
 static struct binding *parse(const char *text)
 {
 	struct diag d = { 0 };
-	struct binding *b;
-	struct json *j;
+	struct binding *b = NULL;
+	struct json *j = NULL;
 
 	if (json_parse(span_str(text), &j, &d) || binding_parse(j, &b, &d))
 		fail_msg("%s: %s", text, d.msg);
