@@ -23,7 +23,7 @@ void body_init(struct body *b, enum h1_body in, uint64_t length,
 
 void body_fini(struct body *b)
 {
-	buf_fini(&b->trailers);
+	buf_wipe(&b->trailers); /* an origin may echo a credential */
 }
 
 int sink_flush(struct body_sink *sink)

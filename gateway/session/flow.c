@@ -17,6 +17,7 @@
 #include "gateway/upstream/origin.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
+#include "src/base/secret.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
@@ -356,18 +357,25 @@ static enum moved download_more(struct exchange *x, struct span got)
 
 static enum moved download_move(struct exchange *x)
 {
+	bool injected = x->request.injection_count, head = !x->answered;
 	struct session *s = x->session;
+	char *scratch = s->worker->scratch;
+	enum moved moved;
 	ssize_t n;
 
 	if ((x->answered && x->download.done) ||
 	    stream_unsent(s->client) > QUEUE_BYTES)
 		return MOVED_NOTHING;
-	n = stream_read(x->origin->stream, s->worker->scratch, READ_BYTES);
+	n = stream_read(x->origin->stream, scratch, READ_BYTES);
 	if (n == STREAM_AGAIN)
 		return MOVED_NOTHING;
 	if (n <= 0)
 		return download_ended(x, (int)n);
-	return download_more(x, span_of(s->worker->scratch, (size_t)n));
+	moved = download_more(x, span_of(scratch, (size_t)n));
+	/* heads and trailers may echo a credential */
+	if (injected && (head || moved == MOVED_END || x->download.done))
+		secret_wipe(scratch, (size_t)n);
+	return moved;
 }
 
 /* -- both ------------------------------------------------------------------ */

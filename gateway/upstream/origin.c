@@ -217,7 +217,7 @@ struct origin *origin_free(struct origin *o)
 	timer_stop(&o->timer);
 	pool_forget(o);
 	o->stream = stream_free(o->stream);
-	buf_fini(&o->in);
+	buf_wipe(&o->in);
 	free(o);
 	return NULL;
 }
@@ -245,7 +245,7 @@ struct origin *origin_keep(struct origin *o)
 		(void)origin_free(o);
 		return NULL;
 	}
-	buf_fini(&o->in);
+	buf_wipe(&o->in);
 	stream_set_owner(o->stream, on_idle_event, o);
 	stream_want(o->stream, STREAM_READABLE);
 	o->timer.fn = on_timer;

@@ -223,7 +223,8 @@ int origin_ctx_new(struct x509_store_st *trust, struct ssl_ctx_st **ret)
 						    SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_new_session);
 	SSL_CTX_set_options(ctx,
-			    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+			    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+				    SSL_OP_CLEANSE_PLAINTEXT);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	*ret = ctx;
 	return 0;

@@ -136,7 +136,8 @@ int httpd_tls_new(const char *certificate, const char *key, char *why,
 		return err_origin(-ENOMEM);
 	(void)SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
 	(void)SSL_CTX_set_options(tls, SSL_OP_NO_RENEGOTIATION |
-					       SSL_OP_CIPHER_SERVER_PREFERENCE);
+					       SSL_OP_CIPHER_SERVER_PREFERENCE |
+					       SSL_OP_CLEANSE_PLAINTEXT);
 	SSL_CTX_set_alpn_select_cb(tls, tls_choose_alpn, NULL);
 	if (SSL_CTX_use_certificate_chain_file(tls, certificate) != 1)
 		return tls_fail(tls, "certificate", certificate, why, why_size);

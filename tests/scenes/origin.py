@@ -89,8 +89,13 @@ def answer(sock, record, want):
     length = [("Content-Length", len(body))]
     if path.startswith("/reflect"):  # an origin that echoes the credential
         secret = headers.get("authorization", "")
-        reply(sock, "200 OK", [("X-Echo", secret), ("X-Echo", f"a {secret} b"),
-                               ("X-Raw", secret.split(" ")[-1])] + length, body)
+        echo = [("X-Echo", secret), ("X-Echo", f"a {secret} b"), ("X-Raw", secret.split(" ")[-1])]
+        if path.startswith("/reflect-in-parts"):
+            sock.sendall(f"HTTP/1.1 200 OK\r\nX-First: {secret}\r\n".encode())
+            time.sleep(0.1)
+            sock.sendall(b"Content-Length: 0\r\n\r\n")
+        else:
+            reply(sock, "200 OK", echo + length, body)
     elif path.startswith("/events"):
         reply(sock, "200 OK", [("Content-Type", "text/event-stream"),
                                ("Transfer-Encoding", "chunked")])
