@@ -42,8 +42,7 @@ bool api_is_ready(const struct api *api);
 struct api_path {
 	char text[API_PATH_MAX];
 };
-void api_path_set(struct api_path *p, const char *collection,
-		  struct span name);
+void api_path_set(struct api_path *p, const char *collection, struct span name);
 
 struct api_reply {
 	unsigned status;
@@ -55,8 +54,8 @@ void api_reply_fini(struct api_reply *reply);
 
 /* CLI_OK for a 2xx reply; else CLI_FAILED or CLI_UNREACHABLE after a sentence
  * on stderr. body.ptr NULL: none. *ret is always initialised. */
-WUNRES int api_call(const struct api *api, const char *method,
-		    const char *path, struct span body, struct api_reply *ret);
+WUNRES int api_call(const struct api *api, const char *method, const char *path,
+		    struct span body, struct api_reply *ret);
 /* The same, for a call whose reply says nothing of interest. */
 WUNRES int api_do(const struct api *api, const char *method, const char *path,
 		  struct span body);

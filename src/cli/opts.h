@@ -40,9 +40,9 @@ struct opt_words {
 };
 
 struct opt_usage {
-	const char *line;	/* "policy check FILE..." */
-	unsigned min, max;	/* number of words; max may be OPT_ANY */
-	bool stop_at_word;	/* the first word ends the options */
+	const char *line;  /* "policy check FILE..." */
+	unsigned min, max; /* number of words; max may be OPT_ANY */
+	bool stop_at_word; /* the first word ends the options */
 	const struct opt *opts;
 };
 
@@ -64,10 +64,20 @@ struct opt_daemon {
 	const char *config; /* the daemon's configuration file */
 	bool json;	    /* the raw reply instead of a table */
 };
-#define OPTS_DAEMON(d)                                                         \
-	{ "socket", OPT_TEXT, &(d)->socket, "PATH",                            \
-	  "admin socket of the daemon", 's' },                                 \
-	{ "config", OPT_TEXT, &(d)->config, "FILE",                            \
-	  "configuration file that names the socket", 'c' },                   \
-	{ "json", OPT_FLAG, &(d)->json, NULL,                                  \
-	  "print the daemon's reply as it is", 'j' }
+#define OPTS_DAEMON(d)                                           \
+	{ "socket",                                              \
+	  OPT_TEXT,                                              \
+	  &(d)->socket,                                          \
+	  "PATH",                                                \
+	  "admin socket of the daemon",                          \
+	  's' },                                                 \
+		{ "config",                                      \
+		  OPT_TEXT,                                      \
+		  &(d)->config,                                  \
+		  "FILE",                                        \
+		  "configuration file that names the socket",    \
+		  'c' },                                         \
+	{                                                        \
+		"json", OPT_FLAG, &(d)->json, NULL,              \
+			"print the daemon's reply as it is", 'j' \
+	}

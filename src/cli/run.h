@@ -77,7 +77,8 @@ bool run_child_is_interrupted(void);
 int run_child_wait(struct run_child *child);
 void run_child_stop(struct run_child *child);
 
-/* -- run_register.c: what the daemon has to know ---------------------------- */
+/* -- run_register.c: what the daemon has to know ----------------------------
+ */
 
 enum { RUN_PUTS_MAX = 1024 };
 
@@ -91,7 +92,7 @@ struct run_secrets;
 
 struct run_wishes {
 	const char *policy_file, *binding_file; /* NULL: none */
-	const struct opt_list *labels;		 /* "key=value" */
+	const struct opt_list *labels;		/* "key=value" */
 	const struct run_secrets *secrets;
 	const struct run_net *net;
 };
@@ -105,7 +106,8 @@ WUNRES int run_register_start(struct run_registration *reg,
 void run_register_stop(struct run_registration *reg, const struct api *api,
 		       bool keep);
 
-/* -- run_summary.c: what was allowed, denied, injected ---------------------- */
+/* -- run_summary.c: what was allowed, denied, injected ----------------------
+ */
 
 /* since: clock_text() of when the run began. */
 void run_summary_print(const struct api *api, const char *id,
@@ -116,8 +118,8 @@ void run_summary_print(const struct api *api, const char *id,
 enum { RUN_CREDENTIALS_MAX = 64 };
 
 struct run_credential {
-	struct span name;     /* borrowed from argv */
-	char path[PATH_MAX];  /* absolute, to be masked; "" for stdin */
+	struct span name;    /* borrowed from argv */
+	char path[PATH_MAX]; /* absolute, to be masked; "" for stdin */
 	struct secret *value;
 };
 
@@ -127,7 +129,8 @@ struct run_secrets {
 };
 
 /* From "NAME=@FILE" words. */
-WUNRES int run_secrets_read(struct run_secrets *s, const struct opt_list *words);
+WUNRES int run_secrets_read(struct run_secrets *s,
+			    const struct opt_list *words);
 void run_secrets_wipe(struct run_secrets *s);
 /* Copies the environment without the variables that hold one of the values;
  * says which on stderr. Free with free(). */

@@ -14,8 +14,8 @@
 struct simple_words;
 
 struct simple {
-	const char *line;	      /* usage */
-	const char *path;	      /* ROUTE_... */
+	const char *line; /* usage */
+	const char *path; /* ROUTE_... */
 	/* what to do when no daemon answers; NULL: say so */
 	int (*otherwise)(const struct simple_words *w);
 	const char *member;	      /* list: of the reply; the array */

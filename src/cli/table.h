@@ -14,5 +14,5 @@ struct column {
 void table_print_json(const struct json *array, const struct column *columns);
 
 /* One value as table_print_json() shows it. Returns dst. */
-const char *table_cell(const struct json *object, const char *member,
-		       char *dst, unsigned size);
+const char *table_cell(const struct json *object, const char *member, char *dst,
+		       unsigned size);

@@ -7,8 +7,8 @@
 set -u
 command -v clang-format >/dev/null || { echo "format: skipped"; exit 77; }
 cd "$1" || exit 1
-find src policy vault certs gateway tests -name '*.[ch]' | sort |
-	while read -r file; do
-		clang-format "$file" | cmp -s - "$file" || echo "$file differs"
-	done
+find src policy vault certs gateway tests -name '*.[ch]' |
+	xargs -P "$(nproc)" -n 32 clang-format -n 2>&1 |
+	sed -n 's/^\([^:]*\):.*\[-Wclang-format-violations\]$/\1/p' |
+	sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places differ/'
 exit 0
