@@ -183,6 +183,7 @@ static enum h1_error take_field(struct span *rest, struct header *ret,
 		return error;
 	ret->value = span_trim(*ret_raw);
 	ret->id = header_id_of(ret->name);
+	ret->sensitive = false;
 	return H1_OK;
 }
 

@@ -30,6 +30,8 @@ struct header {
 	struct span name;  /* RFC 9110 token, as received */
 	struct span value; /* trimmed; never CR, LF, NUL */
 	enum header_id id;
+	bool sensitive; /* never to be indexed by HPACK: it came so marked, or
+			   its maker says so */
 };
 
 enum {
