@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gateways.py - what is compared: how each is configured, started, stopped
+
+All of them open the client's TLS with a certificate for the asked name, set
+the Authorization field, verify the origin's certificate, keep connections to
+the origin, and run on one core. Sallyport does what it always does besides:
+three roles, policy per request, credential from the vault, one audit record
+per exchange. The others log nothing.
+"""
+import http.client
+import json
+import os
+import socket
+
+from place import (BUILD, CLIENT, CPU_GATEWAY, FILES_MAX, FRESH, GATEWAY_C, HOST, ORIGIN, TOKEN, run,
+                   tree, wait)
+
+PORT = 8443
+
+
+class Gateway:
+    """A peer behind a redirect. name, package and version() of its own."""
+    name = package = None
+    binary = None
+
+    def __init__(self, place):
+        self.place = place
+        self.dir = place.tmp / self.name
+        self.dir.mkdir(exist_ok=True)
+        self.dir.chmod(0o755)
+        self.ca = place.tmp / "bench-ca.crt"
+        self.process = None
+
+    def command(self):
+        """Writes the configuration; the command to run."""
+        raise NotImplementedError
+
+    def version(self):
+        return run(self.package and self.binary, "-v").stdout.splitlines()[0]
+
+    def start(self):
+        command = self.command()
+        self.place.redirect(True, PORT)
+        self.process = self.place.start(self.place.gateway, CPU_GATEWAY, f"{self.name}.log",
+                                        *command)
+
+    def stop(self):
+        self.place.redirect(False)
+        if self.process:
+            self.place.stop(self.process)
+        self.process = None
+
+    def pids(self):
+        return tree(self.process.pid)
+
+    def load_args(self):
+        return []
+
+    def config(self, name, text):
+        path = self.dir / name
+        path.write_text(text)
+        return path
+
+
+class Direct(Gateway):
+    """No gateway: the client asks the origin, with the credential."""
+    name = "direct"
+
+    def __init__(self, place):
+        super().__init__(place)
+        self.ca = place.bundle
+
+    def version(self):
+        return "no gateway; forwarded by the kernel"
+
+    def start(self):
+        pass
+
+    def pids(self):
+        return []
+
+    def load_args(self):
+        return ["-t", TOKEN]
+
+
+class Admin:
+    """The admin API over its unix socket."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def call(self, method, path, body=None):
+        conn = http.client.HTTPConnection("sallyport", timeout=20)
+        conn.sock = socket.socket(socket.AF_UNIX)
+        conn.sock.connect(self.path)
+        conn.request(method, path, body and json.dumps(body))
+        reply = conn.getresponse()
+        text = reply.read().decode()
+        conn.close()
+        if reply.status not in (200, 201):
+            raise RuntimeError(f"{method} {path}: {reply.status} {text}")
+
+
+class Sallyport(Gateway):
+    name = "sallyport"
+    binary = BUILD / "bin" / "sallyportd"
+
+    POLICY = {"policies": [{
+        "name": "bench", "defaultAction": "deny", "sandboxes": {"ids": ["*"]},
+        "egress": [
+            {"action": "deny", "target": "169.254.0.0/16"},
+            {"action": "allow", "target": "*.bench.test", "methods": ["GET", "HEAD"],
+             "paths": ["/*"]},
+        ]}]}
+    BINDING = {"name": "bench", "match": {"hosts": ["*.bench.test"], "paths": ["/*"]},
+               "auth": {"type": "bearer", "credential": "bench-token"}}
+
+    def __init__(self, place):
+        super().__init__(place)
+        self.ca = self.dir / "run" / "ca-bundle.pem"
+        self.admin = Admin(self.dir / "run" / "admin.sock")
+        self.config_path = self._configure()
+        self.known = False
+
+    def version(self):
+        revision = run("git", "-C", BUILD, "rev-parse", "--short", "HEAD", check=False).stdout
+        return f"{run(self.binary, '--version').stdout.strip()} {revision.strip()}"
+
+    def _configure(self):
+        for name in ("run", "state", "policies"):
+            (self.dir / name).mkdir()
+        self.config("policies/bench.json", json.dumps(self.POLICY))
+        key = self.config("vault.key", "")
+        key.chmod(0o600)
+        key.write_bytes(os.urandom(32))
+        return self.config("sallyport.json", json.dumps({
+            "stateDir": f"{self.dir}/state", "runDir": f"{self.dir}/run",
+            "policyDir": f"{self.dir}/policies", "auditFile": f"{self.dir}/audit.jsonl",
+            "user": "", "loops": 1, "sandboxInterfaces": ["bench0"],
+            "dns": {"hostsFile": ""}, "pins": {name: [ORIGIN] for name in (HOST, *FRESH)},
+            "upstream": {"trustSystem": False,
+                         "trustFiles": [f"{self.place.tmp}/origin-ca.crt"]},
+            "vault": {"keyFile": str(key)},
+            "limits": {"connections": 16384, "upstreamIdle": 16384},
+        }))
+
+    def _answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError((self.place.tmp / "sallyport.log").read_text())
+        try:
+            self.admin.call("GET", "/v1/status")
+            return True
+        except (OSError, RuntimeError, http.client.HTTPException):
+            return False
+
+    def start(self):
+        (self.dir / "audit.jsonl").unlink(missing_ok=True)
+        self.process = self.place.start(self.place.gateway, CPU_GATEWAY, "sallyport.log",
+                                        self.binary, "--config", self.config_path)
+        if not self.known:  # later starts find it in the vault
+            wait(self._answers, 20, "sallyportd")
+            self._register()
+            self.known = True
+
+    def _register(self):
+        self.admin.call("PUT", "/v1/credentials/bench-token",
+                        {"name": "bench-token", "source": {"value": TOKEN.split()[1]}})
+        self.admin.call("PUT", "/v1/bindings/bench", self.BINDING)
+        self.admin.call("POST", "/v1/sandboxes", {
+            "id": "bench", "interface": "bench0", "addresses": [CLIENT]})
+
+    def stop(self):
+        if self.process:
+            self.place.stop(self.process)
+            run("ip", "netns", "exec", self.place.gateway, self.binary, "--config",
+                self.config_path, "--remove-rules")
+        self.process = None
+
+
+class Haproxy(Gateway):
+    name = package = binary = "haproxy"
+
+    def command(self):
+        t = self.place.tmp
+        return "haproxy", "-db", "-f", self.config("haproxy.cfg", f"""
+global
+  nbthread 1
+  maxconn 8000
+  ssl-default-bind-options ssl-min-ver TLSv1.2
+defaults
+  mode http
+  timeout connect 10s
+  timeout client 1h
+  timeout server 1h
+  http-reuse always
+frontend sandboxes
+  bind {GATEWAY_C}:{PORT} ssl crt {t}/fixed.pem alpn http/1.1
+  http-request set-header Authorization "{TOKEN}"
+  default_backend origin
+backend origin
+  server o {ORIGIN}:443 ssl verify required ca-file {t}/origin-ca.crt sni ssl_fc_sni alpn http/1.1 pool-low-conn 4000
+""")
+
+
+class Nginx(Gateway):
+    name, package, binary = "nginx", "nginx-light", "nginx"
+
+    def version(self):
+        return run("nginx", "-v").stderr.strip()
+
+    def command(self):
+        t, d = self.place.tmp, self.dir
+        temp = "".join(f"{x}_temp_path {d}; "
+                       for x in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        return "nginx", "-e", d / "error.log", "-c", self.config("nginx.conf", f"""
+daemon off; master_process off; user root; pid {d}/pid; error_log {d}/error.log warn;
+worker_rlimit_nofile {FILES_MAX};
+events {{ worker_connections 16384; multi_accept on; }}
+http {{
+  access_log off; {temp} keepalive_timeout 1h; keepalive_requests 1000000000;
+  ssl_certificate {t}/fixed.crt; ssl_certificate_key {t}/fixed.key;
+  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:bench:16m;
+  upstream origin {{
+    server {ORIGIN}:443; keepalive 4000; keepalive_requests 1000000000; keepalive_timeout 1h;
+  }}
+  server {{
+    listen {GATEWAY_C}:{PORT} ssl backlog=8192;
+    location / {{
+      proxy_pass https://origin; proxy_http_version 1.1;
+      proxy_set_header Connection ""; proxy_set_header Host $host;
+      proxy_set_header Authorization "{TOKEN}";
+      proxy_ssl_server_name on; proxy_ssl_name $host; proxy_ssl_verify on;
+      proxy_ssl_trusted_certificate {t}/origin-ca.crt; proxy_ssl_protocols TLSv1.2 TLSv1.3;
+      proxy_buffers 8 16k; proxy_buffer_size 16k; proxy_max_temp_file_size 0;
+    }}
+  }}
+}}
+""")
+
+
+class Mitmproxy(Gateway):
+    name = package = "mitmproxy"
+    binary = "mitmdump"
+
+    def version(self):
+        return run("mitmdump", "--version").stdout.splitlines()[0]
+
+    def command(self):
+        (self.dir / "mitmproxy-ca.pem").write_bytes(
+            (self.place.tmp / "bench-ca.pem").read_bytes())
+        addon = self.config("inject.py", f"""
+def request(flow):
+    flow.request.headers["Authorization"] = "{TOKEN}"
+""")
+        return ("mitmdump", "-q", "--mode", "transparent", "--listen-host", GATEWAY_C,
+                "--listen-port", PORT, "-s", addon, "--set", f"confdir={self.dir}", "--set",
+                "connection_strategy=lazy", "--set", "stream_large_bodies=1m", "--set",
+                f"ssl_verify_upstream_trusted_ca={self.place.tmp}/origin-ca.crt")
+
+
+class Squid(Gateway):
+    name, package, binary = "squid", "squid-openssl", "squid"
+
+    def command(self):
+        t, d = self.place.tmp, self.dir
+        helper = "/usr/lib/squid/security_file_certgen"
+        if not (d / "certs").exists():
+            run(helper, "-c", "-s", d / "certs", "-M", "16MB")
+        run("chown", "-R", "proxy:proxy", d)
+        (t / "bench-ca.pem").chmod(0o644)
+        return "squid", "-N", "-f", self.config("squid.conf", f"""
+visible_hostname bench
+http_port 127.0.0.1:3128
+https_port {GATEWAY_C}:{PORT} intercept ssl-bump generate-host-certificates=on dynamic_cert_mem_cache_size=16MB tls-cert={t}/bench-ca.pem
+sslcrtd_program {helper} -s {d}/certs -M 16MB
+sslcrtd_children 4 startup=1 idle=1
+acl hello at_step SslBump1
+ssl_bump peek hello
+ssl_bump bump all
+tls_outgoing_options cafile={t}/origin-ca.crt min-version=1.2
+http_access allow all
+cache deny all
+cache_mem 8 MB
+access_log none
+cache_store_log none
+cache_log {d}/cache.log
+pid_filename {d}/pid
+coredump_dir {d}
+request_header_access Authorization deny all
+request_header_add Authorization "{TOKEN}" all
+via off
+forwarded_for delete
+hosts_file /etc/netns/{self.place.gateway}/hosts
+dns_nameservers 127.0.0.1
+pinger_enable off
+client_idle_pconn_timeout 1 hour
+server_idle_pconn_timeout 1 hour
+client_lifetime 1 day
+shutdown_lifetime 0 seconds
+max_filedescriptors {FILES_MAX}
+cache_effective_user proxy
+""")
+
+
+GATEWAYS = {g.name: g for g in (Direct, Sallyport, Haproxy, Nginx, Squid, Mitmproxy)}
