@@ -21,7 +21,7 @@ from lab import BIN, SOURCE, run
 
 ACCOUNT = "nobody"
 KINDS = ("bearer", "plain", "basic", "apikey", "custom", "spare", "rotated", "patched", "refused",
-         "deleted", "viacli", "pieces", "pipelined", "long", "viarun")
+         "deleted", "viacli", "pieces", "pipelined", "long", "viarun", "overtls")
 
 
 class Values:
@@ -134,7 +134,14 @@ def values():
 @pytest.fixture(scope="module")
 def lab(values):
     """Everything has happened already; a client is still there."""
-    with open_lab("s", {"logLevel": "debug", "user": ACCOUNT}) as lab:
+    config = {"logLevel": "debug", "user": ACCOUNT, "admin": {"listen": "127.0.0.1:8443"}}
+
+    def prepare(lab):
+        certificate, key = lab.leaf("admin", "admin.lab.test")
+        key.chmod(0o644)
+        config["admin"].update(certificate=str(certificate), key=str(key))
+
+    with open_lab("s", config, prepare) as lab:
         store(lab, values)
         lab.credential("api-token", values.bearer)  # what /reflect sends back
         client = lab.sandboxes[0].popen("/usr/bin/python3", "-c", TALK,
@@ -209,6 +216,7 @@ def test_command_lines_and_environments_of_all_roles(lab, values):
 @pytest.mark.parametrize("role", ["supervisor", "control"])
 def test_roles_that_must_not_keep_a_value(lab, values, role):
     pid = lab.daemon.pid if role == "supervisor" else lab.role_pid(role)
+    assert memory.search(pid, [str(lab.run_dir)])  # the search does find
     assert memory.search(pid, values.all()) == []
 
 
@@ -236,6 +244,54 @@ def test_nobody_reads_a_role_not_even_its_own_account(lab):
             r = run("setpriv", f"--reuid={uid}", "--clear-groups", "head", "-c", "1",
                     f"/proc/{pid}/{what}", check=False)
             assert r.returncode and "Permission denied" in r.stderr, (role, what)
+
+
+def test_command_in_a_sandbox_of_run_finds_none(lab, values, origin_seen):
+    folder = lab.tmp / "run-files"
+    folder.mkdir()
+    (folder / "token").write_text(values.viarun + "\n")
+    (folder / "policy.yaml").write_text(
+        "policies:\n  - name: run\n    egress:\n      - {action: allow, target: pinned.lab.test}\n")
+    (folder / "binding.json").write_text(json.dumps({
+        "name": "run", "match": {"hosts": ["pinned.lab.test"], "paths": ["/run/*"]},
+        "auth": {"type": "bearer", "credential": "run-token"}}))
+    # the origin's own log is in the lab's folder, and rightly full of values
+    script = (f"curl -sS https://pinned.lab.test/run/1 && sleep 30 & sleep 1; "
+              f"/usr/bin/python3 {SOURCE}/tests/scenes/look.py 'zq-[a-z]+-[0-9a-f]{{24}}' "
+              f"{lab.tmp} /etc /run /dev/shm /var/log /home")
+    r = run("ip", "netns", "exec", lab.gw, BIN / "sallyport", "run", "--config", lab.config_path,
+            "--policy", folder / "policy.yaml", "--binding", folder / "binding.json",
+            "--credential", f"run-token=@{folder / 'token'}", "--", "/bin/sh", "-c", script,
+            env={**os.environ, "LEAKED": values.viarun}, check=False)
+    found = re.findall("FOUND.*", r.stdout)
+    other = [f for f in found if not f.endswith(str(lab.origin_log))]
+    assert found and other == [] and r.returncode == 0, r.stdout + r.stderr
+    looked = re.search(r"looked (\d+) (\d+)", r.stdout)
+    assert int(looked[1]) > 100 and int(looked[2]) >= 2, r.stdout
+    [request] = origin_seen(path="/run/1")
+    assert dict(request["headers"])["Authorization"] == f"Bearer {values.viarun}"
+    assert values.viarun not in r.stderr and "injected" in r.stderr, r.stderr
+    assert memory.search(lab.role_pid("control"), values.all()) == []
+    # the credential went with its sandbox
+    lab.wait(lambda: not memory.search(lab.role_pid("gateway"), [values.viarun]), 5,
+             "the gateway to forget")
+
+
+def test_values_that_came_over_tls_do_not_stay(lab, values):
+    token = lab.admin.call("POST", "/v1/tokens", {"name": "tls"}, expect=201)[1]["token"]
+    body = json.dumps({"name": "overtls", "source": {"value": values.overtls}})
+    r = run("ip", "netns", "exec", lab.gw, "curl", "-sS", "--cacert", lab.origin_ca, "-X", "PUT",
+            "-H", "@-", "--data-binary", "@" + str(write(lab.tmp / "body", body)),
+            "--resolve", f"admin.lab.test:8443:127.0.0.1", "https://admin.lab.test:8443/v1/credentials/overtls",
+            input=f"Authorization: Bearer {token}\n")
+    assert '"sourceType":"inline"' in r.stdout, r.stdout
+    (lab.tmp / "body").unlink()
+    assert memory.search(lab.role_pid("control"), values.all() + [token]) == []
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
 
 
 def cores():
