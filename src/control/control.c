@@ -101,6 +101,7 @@ static void control_from_supervisor(void *ctx, struct chan *chan,
 		return;
 	case MSG_SUPERVISOR_RELOAD:
 		control_reload_policies(c, NULL);
+		timer_start(&c->node_timer, 0);
 		return;
 	case MSG_SUPERVISOR_DRAIN:
 		control_drain(c, ((const struct msg_drain *)body)->grace_ms);

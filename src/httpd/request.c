@@ -95,11 +95,16 @@ void request_drop(struct httpd_request *r)
 
 /* -- bytes in and out ----------------------------------------------------- */
 
-/* Reads until the client has sent no more or .in is full. False: an error. */
+/* Reads until the client has sent no more or .in is full. False: an error.
+ * Buffers are allocated whole: one that grows leaves copies behind, and what
+ * comes here may be a credential. */
 static bool request_fill(struct httpd_request *r)
 {
 	char *room;
 	ssize_t n;
+
+	if (!r->in.size && buf_reserve(&r->in, IN_MAX, &room))
+		return false;
 
 	while (buf_len(&r->in) < IN_MAX && !r->end_seen) {
 		if (buf_reserve(&r->in,
@@ -187,7 +192,7 @@ static enum step refuse_head(struct httpd_request *r, enum h1_error error)
 }
 
 /* Routed and authorised, in that order of work; but who may not ask does not
- * learn which paths there are. 0 = go on, else the step to take. */
+ * learn which paths there are. True: go on; false: *ret is the step. */
 static bool request_admit(struct httpd_request *r, enum step *ret)
 {
 	struct httpd *h = r->httpd;
@@ -224,12 +229,18 @@ static bool request_admit(struct httpd_request *r, enum step *ret)
 
 static enum step request_begin_body(struct httpd_request *r)
 {
+	size_t room_bytes;
+	char *room;
+
 	r->body.max = HTTPD_BODY_MAX;
 	r->body_left = r->head.body == H1_BODY_LENGTH ? r->head.length : 0;
 	r->state = REQUEST_BODY;
 	if (r->body_left > HTTPD_BODY_MAX)
 		return refuse(r, 413, "BODY_TOO_LARGE",
 			      "the body is larger than 1 MiB");
+	room_bytes = r->head.body == H1_BODY_CHUNKED ? HTTPD_BODY_MAX
+						     : (size_t)r->body_left;
+	must(!room_bytes || !buf_reserve(&r->body, room_bytes, &room));
 	if (r->head.expect_continue && r->head.body != H1_BODY_NONE &&
 	    stream_write(r->stream, SPAN("HTTP/1.1 100 Continue\r\n\r\n")) < 0)
 		return STEP_WAIT; /* the read fails next */
