@@ -10,27 +10,49 @@
 #include "src/cli/table.h"
 #include "src/text/json.h"
 
-enum { CELL_SIZE = 4096 };
+enum { CELL_SIZE = 4096, INDENT_MAX = 16, NAME_WIDTH = 24 };
 
-/* Members one a line, objects indented below their name. */
+static void object_print(const struct json *object, int indent);
+
+/* Objects of a list, each on its own line. */
+static void list_print(const struct json *array, int indent)
+{
+	char cell[CELL_SIZE];
+
+	json_for_each(item, array) printf("%*s%s\n", indent, "",
+					  table_text(item, cell, sizeof(cell)));
+}
+
+/* Members one a line, what has parts indented below its name. */
+static void member_print(const struct json *object, const char *name,
+			 const struct json *member, int indent)
+{
+	const bool parts = json_kind(member) == JSON_KIND_OBJECT ||
+			   json_kind(json_item(member, 0)) == JSON_KIND_OBJECT;
+	char cell[CELL_SIZE];
+
+	if (!parts || indent >= INDENT_MAX) {
+		printf("%*s%-*s %s\n", indent, "", NAME_WIDTH - indent, name,
+		       table_cell(object, name, cell, sizeof(cell)));
+		return;
+	}
+	printf("%*s%s\n", indent, "", name);
+	if (json_kind(member) == JSON_KIND_OBJECT)
+		object_print(member, indent + 2);
+	else
+		list_print(member, indent + 2);
+}
+
 static void object_print(const struct json *object, int indent)
 {
 	const struct json *member;
 	void *cursor = NULL;
-	char name[128], cell[CELL_SIZE];
 	struct span key;
+	char name[128];
 
-	while ((member = json_next(object, &cursor, &key))) {
-		if (!span_copy(key, name, sizeof(name)))
-			continue;
-		if (json_kind(member) == JSON_KIND_OBJECT && indent < 16) {
-			printf("%*s%s\n", indent, "", name);
-			object_print(member, indent + 2);
-			continue;
-		}
-		printf("%*s%-*s %s\n", indent, "", 20 - indent, name,
-		       table_cell(object, name, cell, sizeof(cell)));
-	}
+	while ((member = json_next(object, &cursor, &key)))
+		if (span_copy(key, name, sizeof(name)))
+			member_print(object, name, member, indent);
 }
 
 int cmd_status(int argc, char **argv)

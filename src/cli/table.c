@@ -87,18 +87,23 @@ static int value_put(struct buf *b, const struct json *j)
 	return json_emit(b, j);
 }
 
-const char *table_cell(const struct json *object, const char *member, char *dst,
-		       unsigned size)
+const char *table_text(const struct json *value, char *dst, unsigned size)
 {
 	struct buf b CLEANUP(buf_fini) = BUF_INIT(64 * 1024);
 
-	if (value_put(&b, member_find(object, member)))
+	if (value_put(&b, value))
 		(void)snprintf(dst, size, "(long)");
 	else if (!buf_len(&b))
 		(void)snprintf(dst, size, "-");
 	else
 		log_escape(buf_peek(&b), dst, size);
 	return dst;
+}
+
+const char *table_cell(const struct json *object, const char *member, char *dst,
+		       unsigned size)
+{
+	return table_text(member_find(object, member), dst, size);
 }
 
 void table_print_json(const struct json *array, const struct column *columns)

@@ -16,3 +16,5 @@ void table_print_json(const struct json *array, const struct column *columns);
 /* One value as table_print_json() shows it. Returns dst. */
 const char *table_cell(const struct json *object, const char *member, char *dst,
 		       unsigned size);
+/* A whole value so. */
+const char *table_text(const struct json *value, char *dst, unsigned size);
