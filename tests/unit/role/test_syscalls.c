@@ -160,7 +160,7 @@ static void try_fdatasync(void)
 
 static void try_pwritev(void)
 {
-	(void)pwritev(-1, NULL, 0, 0);
+	(void)!pwritev(-1, NULL, 0, 0);
 }
 
 static void try_interface_name(void)
