@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """dnsd.py ADDRESS FILE - a DNS server for the lab, UDP and TCP
 
-FILE is JSON {"name": {"A": [..], "AAAA": [..], "ttl": n, "truncate": bool}},
-read again for every question; every question is appended to FILE.log.
+FILE is JSON {"name": {"A": [..], "AAAA": [..], "CNAME": name, "TXT": text, "ttl": n,
+"truncate": bool, "rcode": n, "silent": bool}}, read again for every question;
+every question is appended to FILE.log.
 """
 import json
 import socket
@@ -22,22 +23,47 @@ def question(data):
     return ".".join(labels).lower(), qtype, data[12:at + 5]
 
 
+def wire_name(name):
+    return b"".join(bytes([len(x)]) + x.encode() for x in name.split(".")) + b"\0"
+
+
+def record(owner, kind, ttl, data):
+    return owner + struct.pack(">HHIH", kind, 1, ttl, len(data)) + data
+
+
+def records_of(zone, name, qtype):
+    """CNAMEs on the way are followed as far as this zone goes."""
+    found, owner = [], b"\xc0\x0c"
+    for _ in range(16):
+        entry = zone.get(name) or {}
+        ttl = entry.get("ttl", 60)
+        if "CNAME" in entry:
+            found.append(record(owner, 5, ttl, wire_name(entry["CNAME"])))
+            name, owner = entry["CNAME"], wire_name(entry["CNAME"])
+            continue
+        for kind, number, family in (("A", 1, socket.AF_INET), ("AAAA", 28, socket.AF_INET6)):
+            if qtype == number:
+                found += [record(owner, number, ttl, socket.inet_pton(family, a))
+                          for a in entry.get(kind, [])]
+        if qtype == 16 and "TXT" in entry:
+            text = entry["TXT"].encode()
+            found.append(record(owner, 16, ttl, bytes([len(text)]) + text))
+        break
+    return found
+
+
 def answer(data, tcp):
     name, qtype, raw = question(data)
     zone = json.load(open(FILE))
     with open(FILE + ".log", "a") as log:
         log.write(f"{name} {qtype} {'tcp' if tcp else 'udp'}\n")
     entry = zone.get(name)
-    rcode = 0 if entry is not None else 3
-    entry = entry or {}
-    records = []
-    for kind, number, family in (("A", 1, socket.AF_INET), ("AAAA", 28, socket.AF_INET6)):
-        if qtype == number:
-            records = [struct.pack(">HHHIH", 0xC00C, number, 1, entry.get("ttl", 60),
-                                   4 if number == 1 else 16) + socket.inet_pton(family, a)
-                       for a in entry.get(kind, [])]
+    if entry and entry.get("silent"):
+        raise TimeoutError
+    rcode = 3 if entry is None else entry.get("rcode", 0)
+    records = records_of(zone, name, qtype)
     flags = 0x8180 | rcode
-    if entry.get("truncate") and not tcp:
+    if entry and entry.get("truncate") and not tcp:
         flags, records = flags | 0x0200, []
     return data[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0) + raw + b"".join(records)
 
