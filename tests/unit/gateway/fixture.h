@@ -103,7 +103,6 @@ static inline void world_init_tls(struct world *w)
 	must(X509_STORE_add_cert(w->store, root) == 1);
 	X509_free(root);
 	must(!origin_ctx_new(w->store, &g->origin_ctx));
-	X509_STORE_up_ref(w->store); /* the context took one */
 	must(!client_ctx_new(&g->client_ctx));
 	must(!leaf_key_new(&g->leaf_key));
 	must(!leaf_spki(g->leaf_key, &spki));

@@ -106,6 +106,7 @@ static void sign__the_next_comes_from_the_cache(void **state)
 	assert_named(&w, "a.example");
 	assert_false(want(r, "s", "b.example", &w));
 	(void)leaf_wait_cancel(w.wait);
+	world_settle(r->world);
 	assert_int_equal(r->world->worker.counters[COUNTER_leaves_cached], 1);
 }
 
@@ -227,6 +228,7 @@ static void sign__names_under_way_are_bounded(void **state)
 {
 	static struct waiter w[NAMES_PENDING_MAX];
 	struct roles *r = *state;
+	struct waiter again;
 	struct leaf_wait *none;
 	char name[32];
 	unsigned i;
@@ -239,7 +241,11 @@ static void sign__names_under_way_are_bounded(void **state)
 			     SPAN("more.example"), on_leaf, NULL, &none));
 	assert_null(none);
 	/* a name that is under way costs nothing more */
-	assert_false(want(r, "t", "h0.example", &w[0]));
+	assert_false(want(r, "t", "h0.example", &again));
+	(void)leaf_wait_cancel(again.wait);
+	for (i = 0; i < NAMES_PENDING_MAX; i++)
+		(void)leaf_wait_cancel(w[i].wait);
+	world_settle(r->world);
 }
 
 #define ROLES_TEST(fn) \
