@@ -22,6 +22,7 @@
 #include "src/base/diag.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
+#include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/role/role.h"
 
@@ -348,6 +349,7 @@ int gateway_run(const struct config *config)
 	unsigned i;
 	int status;
 
+	heap_settle(config_loops(config) + 1); /* and this one */
 	gateway_init(g, config);
 	role_confine(ROLE_GATEWAY, config);
 	must(chan_new(g->loop, ROLE_FD_SUPERVISOR, &supervisor_ops, g,

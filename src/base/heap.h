@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap.h - settle what malloc would otherwise ask the system for later
+ *
+ * A role that may open no files must not be killed because the allocator
+ * opens one: glibc reads /proc/sys/vm/overcommit_memory when the heap of a
+ * thread first shrinks, and counts processors when it has many arenas.
+ */
+#pragma once
+
+/* Before the role is confined, and before it has threads. threads: how many
+ * will allocate. */
+void heap_settle(unsigned threads);
