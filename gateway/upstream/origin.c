@@ -156,8 +156,20 @@ static void on_begin(struct timer *t)
 	/* o may be gone */
 }
 
-/* Was the address of a kept connection allowed under other facts? Then it is
- * asked about again before it is used. */
+static bool destination_has(const struct destination *d,
+			    const struct addr *address)
+{
+	unsigned i;
+
+	for (i = 0; i < d->addr_count; i++)
+		if (addr_eq_ip(&d->addrs[i], address))
+			return true;
+	return false;
+}
+
+/* A kept connection must lead to an address that was checked for this very
+ * destination: a name may have been resolved or pinned otherwise since. If the
+ * address was allowed under other facts, it is asked about again. */
 static bool origin_may_go_on(struct origin *o, const struct sandbox *s,
 			     const struct destination *d)
 {
@@ -166,12 +178,14 @@ static bool origin_may_go_on(struct origin *o, const struct sandbox *s,
 	struct verdict v;
 	bool may;
 
+	if (!destination_has(d, &o->address))
+		return false;
 	if (o->facts_version == w->facts.version)
 		return true;
 	o->facts_version = w->facts.version;
 	arena_init(&arena, GRANT_ARENA_BYTES);
 	may = decide_connect(w, s, d, &o->address, &arena, &v) &&
-	      decide_address(w, s, &o->address, o->destination.source);
+	      decide_address(w, s, &o->address, d->source);
 	arena_fini(&arena);
 	return may;
 }
@@ -224,8 +238,10 @@ struct origin *origin_free(struct origin *o)
 
 struct stream *origin_take_stream(struct origin *o)
 {
-	struct stream *s = take_ptr(o->stream);
+	struct stream *s;
 
+	pool_forget(o); /* now, while o is the stream's: no session after it */
+	s = take_ptr(o->stream);
 	stream_set_owner(s, NULL, NULL);
 	(void)origin_free(o);
 	return s;

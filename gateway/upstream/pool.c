@@ -169,6 +169,9 @@ void pool_forget(struct origin *o)
 {
 	struct origin_group *g = o->group;
 
+	if (o->stream && stream_ssl(o->stream))
+		(void)SSL_set_ex_data(stream_ssl(o->stream), ssl_group_index,
+				      NULL);
 	idle_unlink(o);
 	o->group = NULL;
 	if (g && !--g->origins)
@@ -222,9 +225,9 @@ int origin_ctx_new(struct x509_store_st *trust, struct ssl_ctx_st **ret)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT |
 						    SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_new_session);
-	SSL_CTX_set_options(ctx,
-			    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-				    SSL_OP_CLEANSE_PLAINTEXT);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION |
+					 SSL_OP_NO_COMPRESSION |
+					 SSL_OP_CLEANSE_PLAINTEXT);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	*ret = ctx;
 	return 0;
