@@ -445,21 +445,30 @@ void session_new(struct worker *w, int fd, const struct addr *client,
 	stream_want(stream, STREAM_READABLE);
 }
 
-void session_recheck(struct session *s)
+/* Would it be made today, and made like this? What passes unopened may not be
+ * something whose requests policy wants to see. */
+static bool session_may_go_on(struct session *s)
 {
 	struct destination *d = &s->destination;
+	bool tunnel = s->state == SESSION_SPLICE, may;
+	const struct addr *to = tunnel ? &s->audit.address : &d->addrs[0];
+	struct worker *w = s->worker;
 	struct arena arena;
 	struct verdict v;
-	bool allowed;
 
+	arena_init(&arena, SESSION_ARENA_BYTES);
+	may = decide_connect(w, s->sandbox, d, to, &arena, &v) &&
+	      decide_address(w, s->sandbox, to, d->source);
+	arena_fini(&arena);
+	return may && !(tunnel && v.inspect && !v.passthrough);
+}
+
+void session_recheck(struct session *s)
+{
 	if (!s->grant || s->facts_version == s->worker->facts.version)
 		return;
 	s->facts_version = s->worker->facts.version;
-	arena_init(&arena, SESSION_ARENA_BYTES);
-	allowed = decide_connect(s->worker, s->sandbox, d, &d->addrs[0], &arena,
-				 &v) != NULL;
-	arena_fini(&arena);
-	if (allowed)
+	if (session_may_go_on(s))
 		return;
 	if (s->state == SESSION_SPLICE)
 		tunnel_cut(s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_origin.h - a server on loopback, on the worker's loop: it says "pong"
- * for whatever it is told, over TLS with a leaf for the name asked for */
+/* fake_origin.h - a server on loopback, on the worker's loop: it says the same
+ * ("pong") to whatever it is told, over TLS with a leaf for the name asked for
+ */
 #pragma once
 
 #include "tests/unit/gateway/fixture.h"
@@ -10,7 +11,7 @@
 
 #include "src/io/stream.h"
 
-enum { FAKE_STREAMS = 32 };
+enum { FAKE_STREAMS = 32, FAKE_HEARD_BYTES = 4 * 1024 * 1024 };
 
 struct fake_origin {
 	struct world *world;
@@ -23,7 +24,9 @@ struct fake_origin {
 	bool is_mute;	  /* accepts and never says a word */
 	struct stream *streams[FAKE_STREAMS];
 	unsigned count, resumed;
-	char sni[256]; /* of the last connection */
+	char sni[256];	   /* of the last connection */
+	const char *reply; /* NULL: "pong" */
+	struct buf heard;  /* all that was said to it */
 };
 
 static inline X509 *fake_leaf(const struct fake_origin *f, const char *name)
@@ -67,9 +70,11 @@ static inline void fake_on_stream(struct stream *s, void *ctx, unsigned events)
 	if (!(events & STREAM_READABLE) && stream_ssl(s))
 		return;
 	n = stream_read(s, bytes, sizeof(bytes));
-	if (n > 0)
-		must(!stream_write(s, SPAN("pong")));
-	else if (n != STREAM_AGAIN)
+	if (n > 0) {
+		must(!buf_put(&f->heard, span_of(bytes, (size_t)n)));
+		must(!stream_write(s, f->reply ? span_str(f->reply)
+					       : SPAN("pong")));
+	} else if (n != STREAM_AGAIN)
 		stream_want(s, 0);
 }
 
@@ -127,6 +132,7 @@ static inline void fake_origin_open(struct fake_origin *f, struct world *w,
 
 	*f = (struct fake_origin){ .world = w, .ca = ca };
 	f->now_ms = clock_wall_ms();
+	buf_init(&f->heard, FAKE_HEARD_BYTES);
 	if (ca) {
 		f->ctx = SSL_CTX_new(TLS_server_method());
 		SSL_CTX_set_cert_cb(f->ctx, fake_on_cert, f);
@@ -154,4 +160,5 @@ static inline void fake_origin_close(struct fake_origin *f)
 	watch_fini(&f->listener);
 	(void)fd_close(fd);
 	SSL_CTX_free(f->ctx);
+	buf_fini(&f->heard);
 }
