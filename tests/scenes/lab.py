@@ -249,9 +249,10 @@ class Lab:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def role_pid(self, name):
-        """The pid of a role of our daemon."""
+        """The pid of a role of our daemon; KeyError while it has none."""
         for role in self.admin.get("/v1/status")["roles"]:
-            if role.get("name") == name or role.get("role") == name:
+            # 0, while it is being started again, would be ourselves to kill(2)
+            if role.get("role") == name and role["pid"] > 0:
                 return role["pid"]
         raise KeyError(name)
 

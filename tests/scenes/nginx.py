@@ -106,7 +106,7 @@ class Nginx:
         config.write_text(CONFIG.format(dir=self.dir, servers="\n".join(servers)))
         run("ip", "-n", lab.org, "addr", "add", f"{NGINX4}/24", "dev", "o0")
         run("ip", "-n", lab.org, "addr", "add", f"{NGINX6}/64", "dev", "o0", "nodad")
-        lab.in_origin("fcgiwrap", "-c", "8", "-s", f"unix:{self.dir}/fcgi.sock",
+        lab.in_origin("fcgiwrap", "-s", f"unix:{self.dir}/fcgi.sock",
                       env={"PATH": os.environ["PATH"], "HOME": str(self.dir)})
         lab.in_origin("nginx", "-e", self.dir / "error.log", "-c", config)
         lab.wait(lambda: (self.dir / "nginx.pid").exists() and (self.dir / "fcgi.sock").exists(),
