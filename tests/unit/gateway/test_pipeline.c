@@ -286,11 +286,15 @@ static void bind__a_tie_names_both(void **state)
 {
 	struct desk *d = *state;
 
-	world_bindings(d->world, "",
-		       BINDINGS(BINDING("one", "\"hosts\":[\"*.internal."
-					       "example\"]") "," BINDING(
-			       "two", "\"hosts\":[\"*.internal.example\"]")),
-		       "t0ken");
+	world_bindings(
+		d->world, "",
+		BINDINGS(BINDING(
+			"one",
+			"\"hosts\":[\"*.internal."
+			"example\"]") "," BINDING("two",
+						  "\"hosts\":[\"*.internal."
+						  "example\"]")),
+		"t0ken");
 	connected(d, "x.internal.example");
 	assert_refused(d, "GET", "/", "x.internal.example",
 		       AUDIT_REASON_AMBIGUOUS_BINDING, 403);
@@ -304,11 +308,15 @@ static void bind__an_exact_host_breaks_the_tie(void **state)
 {
 	struct desk *d = *state;
 
-	world_bindings(d->world, "",
-		       BINDINGS(BINDING("wide", "\"hosts\":[\"*.internal."
-						"example\"]") "," BINDING(
-			       "exact", "\"hosts\":[\"x.internal.example\"]")),
-		       "t0ken");
+	world_bindings(
+		d->world, "",
+		BINDINGS(BINDING(
+			"wide",
+			"\"hosts\":[\"*.internal."
+			"example\"]") "," BINDING("exact",
+						  "\"hosts\":[\"x.internal."
+						  "example\"]")),
+		"t0ken");
 	connected(d, "x.internal.example");
 	assert_passed(d, "GET", "/", "x.internal.example", "exact");
 	connected(d, "y.internal.example");
@@ -358,10 +366,11 @@ static void bind__never_by_address(void **state)
 {
 	struct desk *d = *state;
 
-	world_bindings(d->world, "",
-		       BINDINGS(BINDING("any", "\"hosts\":[\"*.internal.example\","
-					       "\"pypi.org\"]")),
-		       "t0ken");
+	world_bindings(
+		d->world, "",
+		BINDINGS(BINDING("any", "\"hosts\":[\"*.internal.example\","
+					"\"pypi.org\"]")),
+		"t0ken");
 	connected(d, "pypi.org");
 	assert_true(bind_concerns(&d->world->worker, d->sandbox, &d->to));
 	assert_passed(d, "GET", "/", "pypi.org", "any");
