@@ -116,13 +116,14 @@ WUNRES int h2_new(enum h2_side side, const struct h2_limits *limits,
 		  const struct h2_ops *ops, void *ctx, struct h2 **ret);
 /* No op is called. NULL is fine. Returns NULL. */
 struct h2 *h2_free(struct h2 *h);
-/* The bytes below are lost: closed() for every stream that is open. */
+/* The transport is lost: closed() for every stream that is open. What was
+ * already gathered to be sent (a GOAWAY after an error) is still given. */
 void h2_drop(struct h2 *h, uint32_t code);
 
 /* Takes all bytes. 0, or a connection error: -EPROTO (the peer broke the
  * protocol or was abusive; GOAWAY is queued, so write what h2_output() gives,
  * then close) or -ENOMEM. After an error further input is ignored with the same
- * error; open streams are told by h2_drop(). */
+ * error (-ECONNABORTED after h2_drop()); open streams are told by h2_drop(). */
 WUNRES int h2_input(struct h2 *h, uint64_t now_ms, struct span bytes);
 /* Why h2_input() failed, for people; "" when it did not. */
 const char *h2_error(const struct h2 *h);

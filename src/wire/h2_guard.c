@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* h2_guard.c - counts what a peer makes us do for nothing
+ *
+ * How it works: the guard reads the frame headers before nghttp2 does, nine
+ * bytes per frame however they are cut. Every kind of frame has a price in
+ * sixteenths of a chore: DATA and requests are free or earn something, PING,
+ * PRIORITY, unknown types, empty and all-padding DATA cost a whole one,
+ * SETTINGS several, tiny DATA a sixteenth. WINDOW_UPDATE and PING are honest
+ * where data flows, so each DATA frame sent and each request earns two. The
+ * bucket holds a second's worth and refills with time: whoever empties it has
+ * kept us busy a thousand times in a second with nothing (CVE-2019-9511 to
+ * 9518). Resets have a bucket of their own, for those the client sends before
+ * its answer was complete (CVE-2023-44487) and those it makes us send
+ * (CVE-2025-8671). CONTINUATION frames (CVE-2024-27316) are counted per block.
+ */
+
+#include "src/wire/h2_guard.h"
+
+#include <string.h>
+
+enum { UNIT = 16, HEAD_SIZE = 9, MAGIC_SIZE = 24 };
+enum { TINY_BYTES = 16, PADDED_BYTES = 257, BULK_BYTES = 1024 };
+
+enum frame_type {
+	FRAME_DATA,
+	FRAME_HEADERS,
+	FRAME_PRIORITY,
+	FRAME_RST_STREAM,
+	FRAME_SETTINGS,
+	FRAME_CONTINUATION = 9,
+};
+
+enum frame_flags {
+	FLAG_END_STREAM = 1,
+	FLAG_ACK = 1,
+	FLAG_END_HEADERS = 4,
+	FLAG_PADDED = 8,
+};
+
+static void bucket_init(struct h2_bucket *b, uint64_t most, uint64_t per_second)
+{
+	b->level = b->most = (int64_t)most * UNIT;
+	b->per_second = (int64_t)per_second * UNIT;
+	b->filled_ms = 0;
+}
+
+static void bucket_add(struct h2_bucket *b, int64_t units)
+{
+	b->level = MIN(b->level + units, b->most);
+}
+
+static void bucket_refill(struct h2_bucket *b, uint64_t now_ms)
+{
+	uint64_t ms = now_ms > b->filled_ms ? now_ms - b->filled_ms : 0;
+	int64_t units;
+
+	/* a long rest fills it; also keeps the product small */
+	units = ms >= 60 * 1000 ? b->most : (int64_t)ms * b->per_second / 1000;
+	/* what is less than a unit stays in the clock */
+	if (units || now_ms < b->filled_ms) {
+		bucket_add(b, units);
+		b->filled_ms = now_ms;
+	}
+}
+
+/* False: it was empty. */
+static bool bucket_take(struct h2_bucket *b, uint64_t now_ms, int64_t units)
+{
+	bucket_refill(b, now_ms);
+	if (b->level < units)
+		return false;
+	b->level -= units;
+	return true;
+}
+
+void h2_guard_init(struct h2_guard *g, bool server, uint32_t chores,
+		   uint32_t resets)
+{
+	*g = (struct h2_guard){ .server = server };
+	g->magic_left = server ? MAGIC_SIZE : 0;
+	bucket_init(&g->chores, chores, chores);
+	bucket_init(&g->resets, resets, MAX(resets / 10, 1u));
+}
+
+void h2_guard_worked(struct h2_guard *g)
+{
+	bucket_add(&g->chores, 2 * UNIT);
+}
+
+bool h2_guard_provoked(struct h2_guard *g, uint64_t now_ms)
+{
+	return !g->server || bucket_take(&g->resets, now_ms, UNIT);
+}
+
+/* Negative: it earns. */
+static int64_t data_price(uint32_t len, uint8_t flags)
+{
+	if (len >= BULK_BYTES)
+		return -UNIT;
+	if (flags & FLAG_END_STREAM)
+		return 0;
+	if (!len || (flags & FLAG_PADDED && len < PADDED_BYTES))
+		return UNIT;
+	return len < TINY_BYTES ? 1 : 0;
+}
+
+static int64_t frame_price(uint8_t type, uint8_t flags, uint32_t len)
+{
+	switch (type) {
+	case FRAME_DATA:
+		return data_price(len, flags);
+	case FRAME_HEADERS:
+		return -2 * UNIT;
+	case FRAME_SETTINGS:
+		/* each may touch the window of every stream */
+		return flags & FLAG_ACK ? UNIT : 8 * UNIT;
+	default:
+		return UNIT;
+	}
+}
+
+/* NULL: fine. */
+static const char *block_watch(struct h2_guard *g, uint8_t type, uint8_t flags)
+{
+	if (type == FRAME_HEADERS) {
+		g->in_block = !(flags & FLAG_END_HEADERS);
+		g->continuations = 0;
+	} else if (type == FRAME_CONTINUATION && g->in_block) {
+		g->in_block = !(flags & FLAG_END_HEADERS);
+		if (++g->continuations > H2_CONTINUATIONS_MAX)
+			return "too many CONTINUATION frames";
+	}
+	return NULL;
+}
+
+/* The header of a frame is whole. */
+static const char *frame_watch(struct h2_guard *g, uint64_t now_ms)
+{
+	uint8_t type = g->head[3], flags = g->head[4];
+	uint32_t len =
+		(uint32_t)g->head[0] << 16 | g->head[1] << 8 | g->head[2];
+	int64_t price = frame_price(type, flags, len);
+	const char *why = block_watch(g, type, flags);
+
+	g->payload_left = len;
+	g->head_len = 0;
+	if (why)
+		return why;
+	if (type == FRAME_RST_STREAM && g->server)
+		return bucket_take(&g->resets, now_ms, UNIT)
+			       ? NULL
+			       : "too many streams reset";
+	if (price < 0)
+		bucket_add(&g->chores, -price);
+	else if (price && !bucket_take(&g->chores, now_ms, price))
+		return "too many frames without useful work";
+	return NULL;
+}
+
+size_t h2_guard_watch(struct h2_guard *g, uint64_t now_ms, struct span bytes,
+		      const char **ret_why)
+{
+	size_t at = MIN(bytes.len, (size_t)g->magic_left), start, take;
+
+	g->magic_left -= (uint8_t)at;
+	while (at < bytes.len) {
+		if (g->payload_left) {
+			take = MIN(bytes.len - at, (size_t)g->payload_left);
+			g->payload_left -= (uint32_t)take;
+			at += take;
+			continue;
+		}
+		start = at;
+		take = MIN(bytes.len - at, (size_t)HEAD_SIZE - g->head_len);
+		memcpy(g->head + g->head_len, bytes.ptr + at, take);
+		g->head_len += (uint8_t)take;
+		at += take;
+		if (g->head_len < HEAD_SIZE)
+			break;
+		*ret_why = frame_watch(g, now_ms);
+		if (*ret_why)
+			return start;
+	}
+	return bytes.len;
+}
