@@ -228,7 +228,16 @@ static bool head_parse(struct span row, struct keyring *k)
 	return kek_params_are_sane(&k->params);
 }
 
-static int dek_unwrap(struct keyring *k, struct span row, struct diag *d)
+/* The file, or the name of the credential. */
+static const char *source_text(const struct kek_source *s)
+{
+	if (s->key_file)
+		return s->key_file;
+	return s->credential ? s->credential : s->passphrase_file;
+}
+
+static int dek_unwrap(struct keyring *k, struct span row,
+		      const struct kek_source *source, struct diag *d)
 {
 	CLEANUP(cleanup_envelope) struct envelope *wrapper = NULL;
 	CLEANUP(cleanup_secret) struct secret *check = NULL;
@@ -241,9 +250,10 @@ static int dek_unwrap(struct keyring *k, struct span row, struct diag *d)
 		       span_of(row.ptr + AT_CHECK, CHECK_SIZE))) {
 		(void)diag_set(d, 0, 0,
 			       "the %s given is not the one that this vault "
-			       "was sealed with",
+			       "was sealed with: %s",
 			       k->params.method == KEK_SCRYPT ? "passphrase"
-							      : "key");
+							      : "key",
+			       source_text(source));
 		return KEYRING_E_WRONG_KEY;
 	}
 	r = wrapper_new(k->kek, &wrapper);
@@ -267,7 +277,7 @@ int keyring_open(struct span row, const struct kek_source *source,
 		return row_is_damaged(d);
 	r = kek_read(source, &k->params, &k->kek, d);
 	if (!r)
-		r = dek_unwrap(k, row, d);
+		r = dek_unwrap(k, row, source, d);
 	if (!r)
 		r = dek_derive(k);
 	if (!r)

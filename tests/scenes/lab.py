@@ -217,6 +217,7 @@ class Lab:
 
     def start(self):
         self.log_path = self.tmp / "daemon.log"
+        self.log_mark = len(self.log())
         log = open(self.log_path, "ab")
         self.daemon = subprocess.Popen(
             ["ip", "netns", "exec", self.gw, str(BIN / "sallyportd"), "--config",
@@ -228,7 +229,7 @@ class Lab:
             raise AssertionError(f"the daemon ended:\n{self.log()}")
         try:
             status = self.admin.get("/v1/status")
-            return "serving" in self.log() and bool(status)
+            return "serving" in self.log()[self.log_mark:] and status["ready"]
         except (OSError, AssertionError, http.client.HTTPException):
             return False
 
