@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <unistd.h>
 
 #include "src/base/buf.h"
@@ -22,8 +21,10 @@ enum {
 struct audit_log {
 	struct buf lines;
 	int fd;
-	uint64_t lost; /* failures to write records since the last success */
-	bool torn;     /* the file ends in half a line */
+	uint64_t lost;	 /* failures to write records since the last success */
+	bool torn;	 /* the file ends in half a line */
+	uint64_t when_s; /* the second that `when` says */
+	char when[CLOCK_TEXT_SIZE];
 };
 
 static const char *const kind_names[] = {
@@ -137,20 +138,36 @@ struct line {
 	bool failed;
 };
 
-static void line_put(struct line *l, const char *text)
+static void line_put(struct line *l, struct span bytes)
 {
-	if (!l->failed && buf_put_str(l->out, text))
+	if (!l->failed && buf_put(l->out, bytes))
 		l->failed = true;
+}
+
+/* ,"key": */
+static void line_key(struct line *l, const char *key)
+{
+	size_t len = strlen(key);
+	char *room;
+
+	if (l->failed || buf_reserve(l->out, len + 4, &room)) {
+		l->failed = true;
+		return;
+	}
+	room[0] = ',';
+	room[1] = '"';
+	memcpy(room + 2, key, len);
+	room[len + 2] = '"';
+	room[len + 3] = ':';
+	buf_commit(l->out, len + 4);
 }
 
 static void line_text(struct line *l, const char *key, struct span value)
 {
-	if (!value.len || l->failed)
+	if (!value.len)
 		return;
-	line_put(l, ",\"");
-	line_put(l, key);
-	line_put(l, "\":");
-	if (json_escape(l->out, value))
+	line_key(l, key);
+	if (!l->failed && json_escape(l->out, value))
 		l->failed = true;
 }
 
@@ -172,8 +189,10 @@ static void line_lower(struct line *l, const char *key, const char *value)
 
 static void line_number(struct line *l, const char *key, uint64_t value)
 {
-	if (!l->failed && buf_putf(l->out, ",\"%s\":%" PRIu64, key, value))
-		l->failed = true;
+	char digits[SPAN_DECIMAL_SIZE];
+
+	line_key(l, key);
+	line_put(l, span_decimal(value, digits));
 }
 
 static void line_known(struct line *l, const char *key, uint64_t value)
@@ -186,9 +205,8 @@ static void line_true(struct line *l, const char *key, bool value)
 {
 	if (!value)
 		return;
-	line_put(l, ",\"");
-	line_put(l, key);
-	line_put(l, "\":true");
+	line_key(l, key);
+	line_put(l, SPAN("true"));
 }
 
 static void line_addr(struct line *l, const char *key, const struct addr *a)
@@ -247,16 +265,30 @@ static void line_exchange(struct line *l, const struct audit *a)
 	line_number(l, "totalUs", clock_us() - a->start_us);
 }
 
+/* The time, of which most records of a second share all but the end. */
+static struct span log_when(struct audit_log *log)
+{
+	static const size_t ms_at = CLOCK_TEXT_SIZE - 5; /* "mmmZ" and NUL */
+	uint64_t now_ms = clock_wall_ms();
+
+	if (now_ms / 1000 != log->when_s) {
+		clock_text(now_ms, log->when, sizeof(log->when));
+		log->when_s = now_ms / 1000;
+	}
+	log->when[ms_at] = (char)('0' + now_ms / 100 % 10);
+	log->when[ms_at + 1] = (char)('0' + now_ms / 10 % 10);
+	log->when[ms_at + 2] = (char)('0' + now_ms % 10);
+	return span_of(log->when, CLOCK_TEXT_SIZE - 1);
+}
+
 void audit_emit(struct audit_log *log, const struct audit *a)
 {
 	struct line l = { .out = &log->lines };
 	size_t before = buf_len(&log->lines);
-	char when[CLOCK_TEXT_SIZE];
 
-	clock_text(clock_wall_ms(), when, sizeof(when));
-	line_put(&l, "{\"time\":\"");
-	line_put(&l, when);
-	line_put(&l, "\"");
+	line_put(&l, SPAN("{\"time\":\""));
+	line_put(&l, log_when(log));
+	line_put(&l, SPAN("\""));
 	line_str(&l, "kind", kind_names[a->kind]);
 	line_text(&l, "sandbox", a->sandbox);
 	line_addr(&l, "client", &a->client);
@@ -264,7 +296,7 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	line_destination(&l, a);
 	line_decision(&l, a);
 	line_exchange(&l, a);
-	line_put(&l, "}\n");
+	line_put(&l, SPAN("}\n"));
 
 	if (l.failed) { /* a record is whole or not there */
 		log->lines.end -= buf_len(&log->lines) - before;

@@ -339,8 +339,10 @@ static void exchange_route(struct exchange *x)
 
 static struct exchange *exchange_new(struct session *s)
 {
-	struct exchange *x = must_alloc(sizeof(*x));
+	struct exchange *x = must_realloc(NULL, sizeof(*x));
 
+	memset(x, 0, offsetof(struct exchange, head.headers));
+	x->head.headers.count = 0;
 	x->session = s;
 	x->audit = s->audit;
 	x->audit.kind = AUDIT_HTTP;

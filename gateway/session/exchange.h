@@ -37,7 +37,6 @@ struct exchange {
 	enum exchange_state state;
 	struct arena arena;
 	struct audit audit;
-	struct h1_request head; /* views into the arena */
 	struct request request;
 	struct body upload, download;
 	struct origin *origin;
@@ -48,6 +47,8 @@ struct exchange {
 	bool upload_broken;  /* the origin takes no more of the request */
 	bool client_ended;   /* half-closed: no more requests */
 	bool retried;
+	/* Views into the arena. Last, for its fields are not cleared. */
+	struct h1_request head;
 };
 
 /* Parses head (copied) and begins. The exchange is s->exchange until it ends

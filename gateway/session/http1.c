@@ -28,14 +28,10 @@ static void http1_refuse_head(struct session *s, enum h1_error error)
 /* Bytes of a head into s->in. False: nothing came, or the session ended. */
 static bool http1_read(struct session *s)
 {
-	char *room;
+	char *scratch = s->worker->scratch;
 	ssize_t n;
 
-	if (buf_reserve(&s->in, HEAD_READ_BYTES, &room)) {
-		http1_refuse_head(s, H1_E_TOO_LARGE);
-		return false;
-	}
-	n = stream_read(s->client, room, HEAD_READ_BYTES);
+	n = stream_read(s->client, scratch, HEAD_READ_BYTES);
 	if (n == STREAM_AGAIN) {
 		if (!buf_len(&s->in))
 			buf_fini(&s->in); /* idle connections hold nothing */
@@ -52,7 +48,10 @@ static bool http1_read(struct session *s)
 	}
 	if (!buf_len(&s->in))
 		session_deadline(s, s->worker->config->head_ms);
-	buf_commit(&s->in, (size_t)n);
+	if (buf_put(&s->in, span_of(scratch, (size_t)n))) {
+		http1_refuse_head(s, H1_E_TOO_LARGE);
+		return false;
+	}
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 
+#include "gateway/tls/suites.h"
 #include "src/base/err.h"
 
 /* http/1.1, or nothing: a client that offers only what we do not speak is
@@ -30,7 +31,8 @@ int client_ctx_new(struct ssl_ctx_st **ret)
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
-	    !SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384"))
+	    !SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384") ||
+	    !SSL_CTX_set_ciphersuites(ctx, TLS_SUITES))
 		return err_origin(-EIO);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION |
 					 SSL_OP_NO_COMPRESSION |

@@ -13,6 +13,7 @@
 #include <openssl/x509v3.h>
 
 #include "gateway/registry/facts.h"
+#include "gateway/tls/suites.h"
 #include "gateway/worker.h"
 #include "src/base/err.h"
 #include "src/base/map.h"
@@ -217,7 +218,8 @@ int origin_ctx_new(struct x509_store_st *trust, struct ssl_ctx_st **ret)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 
-	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION))
+	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
+	    !SSL_CTX_set_ciphersuites(ctx, TLS_SUITES))
 		return err_origin(-EIO);
 	ssl_group_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
 	SSL_CTX_set1_cert_store(ctx, trust);

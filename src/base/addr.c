@@ -317,43 +317,82 @@ socklen_t addr_to_sockaddr(const struct addr *a, struct sockaddr_storage *ret)
 	return sizeof(*in6);
 }
 
-static void ip_text(const uint8_t ip[16], char dst[INET6_ADDRSTRLEN])
+static char *put(char *at, struct span s)
 {
-	if (memcmp(ip, mapped_prefix, 12) == 0)
-		(void)inet_ntop(AF_INET, ip + 12, dst, INET6_ADDRSTRLEN);
-	else
-		(void)inet_ntop(AF_INET6, ip, dst, INET6_ADDRSTRLEN);
+	memcpy(at, s.ptr, s.len);
+	return at + s.len;
+}
+
+static char *put_decimal(char *at, unsigned v)
+{
+	char digits[SPAN_DECIMAL_SIZE];
+
+	return put(at, span_decimal(v, digits));
+}
+
+/* Not by printf: each audit record has three of them. Returns the end, where a
+ * NUL is not. */
+static char *put_ip(char *at, const uint8_t ip[16])
+{
+	char v6[INET6_ADDRSTRLEN];
+
+	if (memcmp(ip, mapped_prefix, 12) != 0) {
+		(void)inet_ntop(AF_INET6, ip, v6, sizeof(v6));
+		return put(at, span_str(v6));
+	}
+	for (unsigned i = 12; i < 16; i++) {
+		if (i > 12)
+			*at++ = '.';
+		at = put_decimal(at, ip[i]);
+	}
+	return at;
+}
+
+static char *put_addr(char *at, const struct addr *a)
+{
+	at = put_ip(at, a->ip);
+	if (!a->scope_id)
+		return at;
+	*at++ = '%';
+	return put_decimal(at, a->scope_id);
+}
+
+/* Cuts what does not fit, as snprintf() would. */
+static const char *text_end(struct span text, char *dst, size_t size)
+{
+	size_t len = MIN(text.len, size - 1);
+
+	memcpy(dst, text.ptr, len);
+	dst[len] = '\0';
+	return dst;
 }
 
 const char *addr_text(const struct addr *a, char *dst, size_t size)
 {
-	char ip[INET6_ADDRSTRLEN];
+	char text[ADDR_TEXT_SIZE], *end = put_addr(text, a);
 
-	ip_text(a->ip, ip);
-	if (a->scope_id)
-		(void)snprintf(dst, size, "%s%%%u", ip, a->scope_id);
-	else
-		(void)snprintf(dst, size, "%s", ip);
-	return dst;
+	return text_end(span_of(text, (size_t)(end - text)), dst, size);
 }
 
 const char *addr_text_port(const struct addr *a, char *dst, size_t size)
 {
-	char ip[ADDR_TEXT_SIZE];
+	bool v4 = addr_is_v4(a);
+	char text[ADDR_TEXT_SIZE], *at = text;
 
-	addr_text(a, ip, sizeof(ip));
-	(void)snprintf(dst, size, addr_is_v4(a) ? "%s:%u" : "[%s]:%u", ip,
-		       a->port);
-	return dst;
+	if (!v4)
+		*at++ = '[';
+	at = put_addr(at, a);
+	at = put(at, v4 ? SPAN(":") : SPAN("]:"));
+	at = put_decimal(at, a->port);
+	return text_end(span_of(text, (size_t)(at - text)), dst, size);
 }
 
 const char *cidr_text(const struct cidr *c, char *dst, size_t size)
 {
 	bool v4 = c->prefix >= 96 && memcmp(c->ip, mapped_prefix, 12) == 0;
-	char ip[INET6_ADDRSTRLEN];
+	char text[ADDR_TEXT_SIZE], *at = put_ip(text, c->ip);
 
-	ip_text(c->ip, ip);
-	(void)snprintf(dst, size, "%s/%u", ip,
-		       v4 ? c->prefix - 96u : c->prefix);
-	return dst;
+	*at++ = '/';
+	at = put_decimal(at, v4 ? c->prefix - 96u : c->prefix);
+	return text_end(span_of(text, (size_t)(at - text)), dst, size);
 }

@@ -85,6 +85,16 @@ bool span_parse_u64(struct span s, uint64_t *ret)
 	return true;
 }
 
+struct span span_decimal(uint64_t v, char dst[SPAN_DECIMAL_SIZE])
+{
+	char *end = dst + SPAN_DECIMAL_SIZE, *at = end;
+
+	do
+		*--at = (char)('0' + v % 10);
+	while (v /= 10);
+	return span_of(at, (size_t)(end - at));
+}
+
 bool span_copy(struct span s, char *dst, size_t size)
 {
 	if (size)

@@ -66,6 +66,10 @@ struct span span_cut(struct span *s, char sep);
 /* Decimal digits only, whole span, no overflow. False: *ret untouched. */
 bool span_parse_u64(struct span s, uint64_t *ret);
 
+/* v in decimal, without a NUL; the span lies in dst. */
+enum { SPAN_DECIMAL_SIZE = 20 };
+struct span span_decimal(uint64_t v, char dst[SPAN_DECIMAL_SIZE]);
+
 /* Copies as a NUL-terminated string. False when it does not fit or s holds a
  * NUL; dst is then the empty string. */
 bool span_copy(struct span s, char *dst, size_t size);

@@ -48,6 +48,7 @@ struct tls {
 	struct span window; /* ciphertext SSL may take */
 	bool window_is_input;
 	bool ready;	/* the handshake was done */
+	bool pending;	/* SSL holds decrypted bytes: as of the last read */
 	bool sent;	/* some record was queued */
 	bool asked;	/* stream_write() runs */
 	size_t unasked; /* bytes queued otherwise since the queue was empty */
@@ -374,6 +375,7 @@ ssize_t tls_read(struct stream *s, void *dst, size_t len)
 	if (s->read_error == -EPROTO)
 		return s->read_error;
 	n = tls_read_records(s, dst, len);
+	s->tls->pending = SSL_pending(s->tls->ssl) > 0;
 	window_settle(s);
 	/* An answer to a key update, or an alert. */
 	if (buf_len(&s->output))
@@ -417,7 +419,7 @@ void tls_shutdown(struct stream *s)
 
 bool tls_has_input(const struct stream *s)
 {
-	return s->in == SIDE_OPEN && SSL_pending(s->tls->ssl) > 0;
+	return s->in == SIDE_OPEN && s->tls->pending;
 }
 
 bool tls_is_silent(const struct stream *s)
