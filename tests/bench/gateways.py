@@ -12,8 +12,8 @@ import json
 import os
 import socket
 
-from place import (BUILD, CLIENT, CPU_GATEWAY, FILES_MAX, FRESH, GATEWAY_C, HOST, ORIGIN, TOKEN, run,
-                   tree, wait)
+from place import (BUILD, CLIENT, CPU_GATEWAY, FILES_MAX, FRESH, GATEWAY_C, HOST, ORIGIN, SOURCE,
+                   TOKEN, run, tree, wait)
 
 PORT = 8443
 
@@ -103,7 +103,7 @@ class Admin:
 
 class Sallyport(Gateway):
     name = "sallyport"
-    binary = BUILD / "bin" / "sallyportd"
+    build = BUILD
 
     POLICY = {"policies": [{
         "name": "bench", "defaultAction": "deny", "sandboxes": {"ids": ["*"]},
@@ -119,12 +119,13 @@ class Sallyport(Gateway):
         super().__init__(place)
         self.ca = self.dir / "run" / "ca-bundle.pem"
         self.admin = Admin(self.dir / "run" / "admin.sock")
+        self.binary = self.build / "bin" / "sallyportd"
         self.config_path = self._configure()
         self.known = False
 
     def version(self):
-        revision = run("git", "-C", BUILD, "rev-parse", "--short", "HEAD", check=False).stdout
-        return f"{run(self.binary, '--version').stdout.strip()} {revision.strip()}"
+        revision = run("git", "-C", SOURCE, "rev-parse", "--short", "HEAD", check=False).stdout
+        return f"{run(self.binary, '--version').stdout.strip()}, tree {revision.strip()}"
 
     def _configure(self):
         for name in ("run", "state", "policies"):
@@ -146,7 +147,7 @@ class Sallyport(Gateway):
 
     def _answers(self):
         if self.process.poll() is not None:
-            raise RuntimeError((self.place.tmp / "sallyport.log").read_text())
+            raise RuntimeError((self.place.tmp / f"{self.name}.log").read_text())
         try:
             self.admin.call("GET", "/v1/status")
             return True
@@ -155,7 +156,7 @@ class Sallyport(Gateway):
 
     def start(self):
         (self.dir / "audit.jsonl").unlink(missing_ok=True)
-        self.process = self.place.start(self.place.gateway, CPU_GATEWAY, "sallyport.log",
+        self.process = self.place.start(self.place.gateway, CPU_GATEWAY, f"{self.name}.log",
                                         self.binary, "--config", self.config_path)
         if not self.known:  # later starts find it in the vault
             wait(self._answers, 20, "sallyportd")
@@ -175,6 +176,14 @@ class Sallyport(Gateway):
             run("ip", "netns", "exec", self.place.gateway, self.binary, "--config",
                 self.config_path, "--remove-rules")
         self.process = None
+
+
+class Before(Sallyport):
+    """Another build of Sallyport, to see what a change did."""
+    name = "before"
+
+    def version(self):
+        return str(self.build)
 
 
 class Haproxy(Gateway):

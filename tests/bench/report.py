@@ -96,7 +96,7 @@ def markdown(results, tests, gateways, run):
     names = [g.name for g in gateways]
     wanted = {t.name for t in tests}
     rows = [r for r in ROWS if r[0] in wanted and any((r[0], n) in results for n in names)]
-    pair = [n for n in ("sallyport", BASE) if n in names]
+    pair = [n for n in ("sallyport", "before", BASE) if n in names]
     parts = [
         f"{run['date']}, {machine()}; load average {run['load']:.1f} at the start; "
         f"{run['rounds']} rounds. Printed by\n\n    {run['command']}\n",
