@@ -26,7 +26,7 @@
 
 #include "src/base/err.h"
 
-enum { OUT_MAX = H2_OUT_ENOUGH + 32 * 1024, FRAMES_QUEUED_MAX = 1024 };
+enum { OUT_MAX = H2_OUT_ENOUGH + 32 * 1024, FRAMES_QUEUED_MAX = 512 };
 
 const char *h2_code_name(uint32_t code)
 {
@@ -105,6 +105,8 @@ static int session_new(struct h2 *h, nghttp2_session_callbacks *cbs,
 	h2_out_callbacks(cbs);
 	nghttp2_option_set_no_auto_window_update(opt, 1);
 	nghttp2_option_set_no_closed_streams(opt, 1);
+	/* h2_guard.c counts resets, by the caller's clock and with a code */
+	nghttp2_option_set_stream_reset_rate_limit(opt, UINT32_MAX, UINT32_MAX);
 	nghttp2_option_set_max_send_header_block_length(opt, H2_HEAD_SEND_MAX);
 	if (h->side == H2_SERVER)
 		return nghttp2_session_server_new3(&h->session, cbs, h, opt,
@@ -244,7 +246,8 @@ struct span h2_output(struct h2 *h, uint64_t now_ms)
 bool h2_wants_write(const struct h2 *h)
 {
 	return buf_len(&h->out) > h->given ||
-	       (!h->lost && nghttp2_session_want_write(h->session));
+	       (!h->lost &&
+		(h->goaway_due || nghttp2_session_want_write(h->session)));
 }
 
 bool h2_wants_read(const struct h2 *h)
@@ -275,13 +278,8 @@ void h2_shutdown(struct h2 *h)
 		(void)nghttp2_submit_shutdown_notice(h->session);
 		return;
 	}
-	if (h->closing)
-		return;
+	h->goaway_due = !h->closing;
 	h->closing = true;
-	(void)nghttp2_submit_goaway(
-		h->session, NGHTTP2_FLAG_NONE,
-		nghttp2_session_get_last_proc_stream_id(h->session),
-		NGHTTP2_NO_ERROR, NULL, 0);
 }
 
 int h2_ping(struct h2 *h)

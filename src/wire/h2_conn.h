@@ -98,9 +98,10 @@ struct h2 {
 	uint32_t window;
 	uint64_t flowed;
 
-	bool inside;  /* nghttp2 is at work */
-	bool calling; /* an op may be running */
-	bool lost;    /* h2_drop(): nghttp2 is left alone */
+	bool inside;	 /* nghttp2 is at work */
+	bool calling;	 /* an op may be running */
+	bool lost;	 /* h2_drop(): nghttp2 is left alone */
+	bool goaway_due; /* the final one of a shutdown */
 	bool notice_sent, closing, goaway_seen, settings_seen;
 	int failed;
 	uint32_t code;

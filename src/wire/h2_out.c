@@ -29,6 +29,17 @@ void h2_out_drop_given(struct h2 *h)
 	h->given = 0;
 }
 
+/* Not before it can be sent at once: a request that came in between would be
+ * told here and refused there. */
+static void goaway_submit(struct h2 *h)
+{
+	h->goaway_due = false;
+	(void)nghttp2_submit_goaway(
+		h->session, NGHTTP2_FLAG_NONE,
+		nghttp2_session_get_last_proc_stream_id(h->session),
+		NGHTTP2_NO_ERROR, NULL, 0);
+}
+
 void h2_out_pump(struct h2 *h)
 {
 	const uint8_t *bytes;
@@ -37,6 +48,8 @@ void h2_out_pump(struct h2 *h)
 	h2_out_drop_given(h);
 	if (h->lost)
 		return;
+	if (h->goaway_due && buf_len(&h->out) < H2_OUT_ENOUGH)
+		goaway_submit(h);
 	h->inside = true;
 	while (buf_len(&h->out) < H2_OUT_ENOUGH) {
 		len = nghttp2_session_mem_send(h->session, &bytes);
