@@ -23,8 +23,9 @@
 
 enum {
 	READ_BYTES = 128 * 1024,
-	/* No reading while more than this waits to be sent. */
-	QUEUE_BYTES = 64 * 1024,
+	/* No reading while this much waits to be sent. Not less than what
+	 * WRITABLE comes below, or the loop would spin in between. */
+	QUEUE_BYTES = STREAM_UNSENT_MAX / 2,
 	/* Pipelined bytes that are taken in while a response is awaited. */
 	AHEAD_BYTES = 16 * 1024,
 	/* Then the other sessions of the loop have their turn. */
@@ -112,7 +113,7 @@ static enum moved upload_move(struct exchange *x)
 	ssize_t n;
 
 	if (!upload_is_open(x) ||
-	    stream_unsent(x->origin->stream) > QUEUE_BYTES)
+	    stream_unsent(x->origin->stream) >= QUEUE_BYTES)
 		return MOVED_NOTHING;
 	if (buf_len(&s->in)) {
 		in = buf_peek(&s->in);
@@ -364,7 +365,7 @@ static enum moved download_move(struct exchange *x)
 	ssize_t n;
 
 	if ((x->answered && x->download.done) ||
-	    stream_unsent(s->client) > QUEUE_BYTES)
+	    stream_unsent(s->client) >= QUEUE_BYTES)
 		return MOVED_NOTHING;
 	n = stream_read(x->origin->stream, scratch, READ_BYTES);
 	if (n == STREAM_AGAIN)
@@ -387,7 +388,7 @@ static void flow_wait(struct exchange *x)
 	unsigned from_client = 0, from_origin = 0;
 
 	if (upload_is_open(x)) {
-		if (stream_unsent(origin) > QUEUE_BYTES)
+		if (stream_unsent(origin) >= QUEUE_BYTES)
 			from_origin |= STREAM_WRITABLE;
 		else
 			from_client |= STREAM_READABLE;
@@ -395,7 +396,7 @@ static void flow_wait(struct exchange *x)
 		from_client |= STREAM_READABLE;
 	}
 	if (!(x->answered && x->download.done)) {
-		if (stream_unsent(client) > QUEUE_BYTES)
+		if (stream_unsent(client) >= QUEUE_BYTES)
 			from_client |= STREAM_WRITABLE;
 		else
 			from_origin |= STREAM_READABLE;
