@@ -7,7 +7,9 @@
 #include <stdalign.h>
 #include <stdio.h>
 
-enum { BLOCK_BYTES = 4096, ALIGN_BYTES = 16 };
+/* The first block is small: most arenas need no more, and malloc keeps blocks
+ * of this size at hand. */
+enum { FIRST_BYTES = 1024, BLOCK_BYTES = 4096, ALIGN_BYTES = 16 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -34,7 +36,8 @@ void arena_fini(struct arena *a)
 static bool arena_grow(struct arena *a, size_t size)
 {
 	struct arena_block *block;
-	size_t want = MAX(size + sizeof(*block), (size_t)BLOCK_BYTES);
+	size_t least = a->blocks ? BLOCK_BYTES : FIRST_BYTES;
+	size_t want = MAX(size + sizeof(*block), least);
 
 	if (want > a->cap || a->total > a->cap - want) {
 		a->overflow = true;
