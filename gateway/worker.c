@@ -11,6 +11,7 @@
 #include "gateway/inside.h"
 #include "gateway/listener/dns_desk.h"
 #include "gateway/listener/listener.h"
+#include "gateway/session/h2_conn.h"
 #include "gateway/session/session.h"
 #include "gateway/tls/leaf_source.h"
 #include "gateway/upstream/origin.h"
@@ -45,6 +46,7 @@ static void on_turn_end(void *ctx)
 
 	if (w->facts_dirty)
 		worker_facts_changed(w);
+	h2_conns_settle(w);
 	audit_log_flush(w->audit_log);
 }
 
@@ -101,6 +103,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	w->origin_ctx = g->origin_ctx;
 	list_init(&w->listeners);
 	list_init(&w->sessions);
+	list_init(&w->h2_dirty);
 	facts_init(&w->facts);
 	must(loop_new(&w->loop) == 0);
 	loop_on_turn_end(w->loop, on_turn_end, w);
@@ -109,7 +112,8 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	w->audit_log = audit_log_new(w->loop);
 	w->pool = origin_pool_new(w);
 	w->leaves = leaf_source_new(w);
-	w->scratch = must_alloc(WORKER_SCRATCH_BYTES);
+	w->scratch_front = must_alloc(WORKER_SCRATCH_BYTES);
+	w->scratch_back = must_alloc(WORKER_SCRATCH_BYTES);
 	w->assembly = must_alloc(WORKER_SCRATCH_BYTES);
 	worker_init_dns(w);
 }
@@ -147,6 +151,7 @@ void worker_fini(struct worker *w)
 	facts_fini(&w->facts);
 	w->probe = fd_close(w->probe);
 	w->loop = loop_free(w->loop);
-	free(w->scratch);
+	free(w->scratch_front);
+	free(w->scratch_back);
 	free(w->assembly);
 }

@@ -73,6 +73,7 @@ struct worker {
 
 	struct list listeners;
 	struct list sessions; /* every live session */
+	struct list h2_dirty; /* HTTP/2 connections with output due */
 	struct dns_server *dns;
 	int probe; /* any socket: asks the kernel for names of interfaces */
 	bool facts_dirty; /* worker_facts_changed() is due */
@@ -80,8 +81,9 @@ struct worker {
 	struct timer drain; /* looks whether the last session is gone */
 	uint64_t drain_until_ms;
 
-	char *scratch;	/* WORKER_SCRATCH_BYTES to read into */
-	char *assembly; /* the same again, to build output in */
+	/* WORKER_SCRATCH_BYTES each: to read into, from clients and from
+	 * origins, and to build output in */
+	char *scratch_front, *scratch_back, *assembly;
 
 	uint64_t counters[COUNTER_NUM];
 	struct dns_counters dns_counters;

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body.c - feed a body through, from one framing to another */
+/* body.c - take the framing off a body, piece by piece */
 
 #include "gateway/session/body.h"
 
 #include "src/base/err.h"
-#include "src/io/stream.h"
 
-/* From this size a write of its own beats a copy. */
-enum { PASS_BYTES = 8 * 1024 };
-
-void body_init(struct body *b, enum h1_body in, uint64_t length,
-	       bool out_chunked)
+void body_init(struct body *b, enum h1_body kind, uint64_t length)
 {
 	*b = (struct body){
-		.in = in,
-		.out_chunked = out_chunked,
+		.kind = kind,
 		.left = length,
-		.done = in == H1_BODY_NONE || (in == H1_BODY_LENGTH && !length),
+		.done = kind == H1_BODY_NONE ||
+			(kind == H1_BODY_LENGTH && !length),
 		.trailers = BUF_INIT(BODY_TRAILERS_BYTES),
 	};
 }
@@ -26,111 +21,76 @@ void body_fini(struct body *b)
 	buf_wipe(&b->trailers); /* an origin may echo a credential */
 }
 
-int sink_flush(struct body_sink *sink)
+static void take(struct span *in, size_t len, struct span *ret)
 {
-	if (!sink->error && buf_len(sink->out))
-		sink->error = stream_write(sink->to, buf_peek(sink->out));
-	buf_clear(sink->out);
-	return sink->error;
+	*ret = span_of(in->ptr, len);
+	*in = span_from(*in, len);
 }
 
-static void sink_put(struct body_sink *sink, struct span bytes)
-{
-	if (sink->error)
-		return;
-	if (bytes.len < PASS_BYTES && !buf_put(sink->out, bytes))
-		return;
-	if (sink_flush(sink))
-		return;
-	if (bytes.len >= PASS_BYTES)
-		sink->error = stream_write(sink->to, bytes);
-	else
-		must(buf_put(sink->out, bytes) == 0);
-}
-
-static void body_put(struct body *b, struct span data, struct body_sink *sink)
-{
-	char head[H1_CHUNK_HEAD_SIZE];
-
-	if (!data.len)
-		return;
-	b->bytes += data.len;
-	if (b->out_chunked)
-		sink_put(sink, span_of(head, h1_chunk_head(data.len, head)));
-	sink_put(sink, data);
-	if (b->out_chunked)
-		sink_put(sink, SPAN("\r\n"));
-}
-
-static void body_close(struct body *b, struct body_sink *sink)
-{
-	struct span trailers = buf_peek(&b->trailers);
-
-	b->done = true;
-	if (!b->out_chunked)
-		return;
-	sink_put(sink, SPAN("0\r\n"));
-	if (!trailers.len || !sink->trailers)
-		sink_put(sink, trailers);
-	else if (sink_flush(sink) == 0)
-		sink->error = sink->trailers(sink->ctx, trailers, sink->out);
-	sink_put(sink, SPAN("\r\n"));
-}
-
-static enum h1_error feed_chunked(struct body *b, struct span *in,
-				  struct body_sink *sink)
+static enum h1_error next_chunked(struct body *b, struct span *in,
+				  struct span *ret)
 {
 	enum h1_error error;
-	struct span data;
 
-	while (in->len && !b->done) {
-		error = h1_chunked_next(&b->chunked, in, &data, &b->trailers);
+	while (in->len && !b->done && !ret->len) {
+		error = h1_chunked_next(&b->chunked, in, ret, &b->trailers);
 		if (error)
 			return error;
-		body_put(b, data, sink);
-		if (b->chunked.done)
-			body_close(b, sink);
+		b->done = b->chunked.done;
 	}
 	return H1_OK;
 }
 
-static void feed_length(struct body *b, struct span *in, struct body_sink *sink)
+enum h1_error body_next(struct body *b, struct span *in, struct span *ret)
 {
-	size_t len = MIN((uint64_t)in->len, b->left);
+	enum h1_error error = H1_OK;
 
-	body_put(b, span_of(in->ptr, len), sink);
-	*in = span_from(*in, len);
-	b->left -= len;
-	if (!b->left)
-		body_close(b, sink);
-}
-
-enum h1_error body_feed(struct body *b, struct span *in, struct body_sink *sink)
-{
+	*ret = SPAN_NONE;
 	if (b->done)
 		return H1_OK;
-	switch (b->in) {
+	switch (b->kind) {
 	case H1_BODY_NONE:
 		break;
 	case H1_BODY_LENGTH:
-		feed_length(b, in, sink);
+		take(in, MIN((uint64_t)in->len, b->left), ret);
+		b->left -= ret->len;
+		b->done = !b->left;
 		break;
 	case H1_BODY_CHUNKED:
-		return feed_chunked(b, in, sink);
+		error = next_chunked(b, in, ret);
+		break;
 	case H1_BODY_CLOSE:
 	case H1_BODY_TUNNEL:
-		body_put(b, *in, sink);
-		*in = span_from(*in, in->len);
+		take(in, in->len, ret);
 		break;
 	}
-	return H1_OK;
+	b->bytes += ret->len;
+	return error;
 }
 
-bool body_end(struct body *b, struct body_sink *sink)
+bool body_end(struct body *b)
 {
-	if (b->in != H1_BODY_CLOSE && b->in != H1_BODY_TUNNEL)
-		return b->done;
-	if (!b->done)
-		body_close(b, sink);
-	return true;
+	if (b->kind == H1_BODY_CLOSE || b->kind == H1_BODY_TUNNEL)
+		b->done = true;
+	return b->done;
+}
+
+bool body_trailers(const struct body *b, struct headers *ret)
+{
+	struct span lines = buf_peek(&b->trailers), line;
+	struct header *h;
+
+	ret->count = 0;
+	while (lines.len && ret->count < HEADERS_MAX) {
+		line = span_cut(&lines, '\n');
+		if (line.len && line.ptr[line.len - 1] == '\r')
+			line.len--;
+		if (!line.len)
+			continue;
+		h = &ret->items[ret->count++];
+		h->name = span_cut(&line, ':');
+		h->value = span_trim(line);
+		h->id = header_id_of(h->name);
+	}
+	return ret->count > 0;
 }

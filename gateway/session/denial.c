@@ -3,14 +3,17 @@
 
 #include "gateway/session/denial.h"
 
+#include <stdio.h>
+
 #include "gateway/audit/audit.h"
+#include "gateway/session/leg.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/text/json.h"
 
 /* However long what the sandbox sent is, and were every byte of it escaped, the
  * body fits. */
-enum { BODY_BYTES = 14 * 1024, TEXT_BYTES = 256, DETAIL_BYTES = 512 };
+enum { TEXT_BYTES = 256, DETAIL_BYTES = 512 };
 
 static const struct {
 	uint16_t status;
@@ -96,29 +99,48 @@ static int body_emit(const struct audit *a, const char *reason,
 	return json_done(&o);
 }
 
-int denial_emit(const struct audit *a, bool close, bool head_only,
-		struct buf *out)
+static void put_header(struct response *r, enum header_id id, struct span name,
+		       struct span value)
 {
-	CLEANUP(buf_fini) struct buf body = BUF_INIT(BODY_BYTES);
-	char reason[48];
+	r->headers.items[r->headers.count++] = (struct header){
+		.name = name,
+		.value = value,
+		.id = id,
+	};
+}
+
+/* Names of reasons in lower case, for the header: static storage. */
+static struct span reason_span(enum audit_reason reason)
+{
+	static _Thread_local char text[48];
+
+	lower(audit_reason_name(reason), text, sizeof(text));
+	return span_str(text);
+}
+
+int denial_compose(const struct audit *a, struct buf *body,
+		   char length_text[DENIAL_LENGTH_SIZE], struct response *ret)
+{
+	struct span reason = reason_span(a->reason);
 	int r;
 
-	lower(audit_reason_name(a->reason), reason, sizeof(reason));
-	r = body_emit(a, reason, &body);
+	r = body_emit(a, reason.ptr, body);
 	if (!r)
-		r = buf_put_str(&body, "\n");
+		r = buf_put_str(body, "\n");
 	if (r)
 		return r;
-	r = buf_putf(out,
-		     "HTTP/1.1 %u %s\r\n"
-		     "Content-Type: application/json\r\n"
-		     "Content-Length: %zu\r\n"
-		     "Cache-Control: no-store\r\n"
-		     "Sallyport-Denied: %s\r\n"
-		     "%s\r\n",
-		     a->status, status_text(a->status), buf_len(&body), reason,
-		     close ? "Connection: close\r\n" : "");
-	if (!r && !head_only)
-		r = buf_put(out, buf_peek(&body));
-	return r;
+	(void)snprintf(length_text, DENIAL_LENGTH_SIZE, "%zu", buf_len(body));
+	ret->status = a->status;
+	ret->reason = span_str(status_text(a->status));
+	ret->content = CONTENT_LENGTH;
+	ret->length = buf_len(body);
+	ret->headers.count = 0;
+	put_header(ret, HEADER_CONTENT_TYPE, SPAN("Content-Type"),
+		   SPAN("application/json"));
+	put_header(ret, HEADER_CONTENT_LENGTH, SPAN("Content-Length"),
+		   span_str(length_text));
+	put_header(ret, HEADER_CACHE_CONTROL, SPAN("Cache-Control"),
+		   SPAN("no-store"));
+	put_header(ret, HEADER_OTHER, SPAN("Sallyport-Denied"), reason);
+	return 0;
 }

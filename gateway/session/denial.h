@@ -13,8 +13,12 @@
 
 struct audit;
 struct buf;
+struct response;
 
-/* A whole HTTP/1.1 response with a->status. detail: a further sentence, may be
- * empty. head_only: to a HEAD request. 0 or -ENOBUFS. */
-WUNRES int denial_emit(const struct audit *a, bool close, bool head_only,
-		       struct buf *out);
+enum { DENIAL_BODY_BYTES = 16 * 1024, DENIAL_LENGTH_SIZE = 16 };
+
+/* The response for a->status: its head in *ret (length_text is borrowed by it)
+ * and its body in body. 0 or -ENOBUFS. */
+WUNRES int denial_compose(const struct audit *a, struct buf *body,
+			  char length_text[DENIAL_LENGTH_SIZE],
+			  struct response *ret);

@@ -7,25 +7,24 @@
 
 #include "gateway/session/exchange.h"
 
+#include <errno.h>
 #include <openssl/ssl.h>
 
 #include "gateway/pipeline/admit.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/pipeline.h"
+#include "gateway/session/back.h"
 #include "gateway/session/denial.h"
-#include "gateway/session/h1_emit.h"
-#include "gateway/session/http1.h"
 #include "gateway/session/session.h"
 #include "gateway/upstream/origin.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
-#include "src/base/secret.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
-enum { EXCHANGE_ARENA_BYTES = 512 * 1024, DENIAL_BYTES = 16 * 1024 };
+enum { EXCHANGE_ARENA_BYTES = 512 * 1024 };
 
 static const unsigned state_moves[EXCHANGE_STATE_NUM] = {
 	[EXCHANGE_NONE] = 1u << EXCHANGE_ADMIT | 1u << EXCHANGE_ORIGIN |
@@ -46,15 +45,22 @@ void exchange_move(struct exchange *x, enum exchange_state to)
 
 /* -- the end --------------------------------------------------------------- */
 
-void exchange_free(struct exchange *x)
+static void exchange_release(struct exchange *x, bool keep)
 {
-	admit_cancel(&x->session->admission);
 	x->origin = origin_free(x->origin);
+	if (x->back)
+		x->back->ops->release(x->back, keep);
+	x->back = NULL;
+}
+
+static void exchange_free(struct exchange *x)
+{
+	if (x->state == EXCHANGE_ADMIT)
+		admit_cancel(&x->session->admission);
+	timer_stop(&x->timer);
+	exchange_release(x, false);
 	request_fini(&x->request);
-	body_fini(&x->upload);
-	body_fini(&x->download);
 	arena_fini(&x->arena);
-	x->session->exchange = NULL;
 	free(x);
 }
 
@@ -62,8 +68,8 @@ static void exchange_audit(struct exchange *x)
 {
 	struct worker *w = x->session->worker;
 
-	x->audit.request_bytes = x->upload.bytes;
-	x->audit.response_bytes = x->download.bytes;
+	x->audit.request_bytes = x->upload_bytes;
+	x->audit.response_bytes = x->download_bytes;
 	worker_counted(w, exchanges);
 	if (x->audit.allowed)
 		worker_counted(w, allowed);
@@ -74,56 +80,78 @@ static void exchange_audit(struct exchange *x)
 	audit_emit(w->audit_log, &x->audit);
 }
 
-/* Says no in HTTP. Keeps the connection when the request had no body left. */
+/* Writes the refusal that audit tells of. 0, or why it could not be said. */
+static int exchange_refusal(struct exchange *x)
+{
+	CLEANUP(buf_fini) struct buf body = BUF_INIT(DENIAL_BODY_BYTES);
+	const struct leg_ops *ops = x->front->ops;
+	char length[DENIAL_LENGTH_SIZE];
+	struct response response;
+	int r;
+
+	r = denial_compose(&x->audit, &body, length, &response);
+	if (!r)
+		r = ops->respond(x->front, &x->request, &response);
+	if (!r && !span_eq(x->head.method, SPAN("HEAD")))
+		r = ops->write(x->front, buf_peek(&body));
+	if (!r)
+		r = ops->end(x->front, NULL);
+	return r ? r : ops->flush(x->front);
+}
+
+/* Says no in HTTP. */
 static void exchange_answer(struct exchange *x)
 {
-	CLEANUP(buf_fini) struct buf out = BUF_INIT(DENIAL_BYTES);
-	struct session *s = x->session;
-	bool keep = x->client_keep && x->upload.done;
-	bool head_only = span_eq(x->audit.method, SPAN("HEAD"));
+	struct leg *front = x->front;
+	bool keep;
 
-	x->audit.injected = false;
-	if (denial_emit(&x->audit, !keep, head_only, &out) ||
-	    stream_write(s->client, buf_peek(&out)))
-		keep = false;
+	if (x->state != EXCHANGE_FLOW) /* the head was never sent */
+		x->audit.injected = false;
+	exchange_release(x, false);
+	keep = exchange_refusal(x) == 0;
 	exchange_audit(x);
 	exchange_free(x);
-	http1_next(s, keep);
+	front->ops->finished(front, keep);
 }
 
 void exchange_fail(struct exchange *x, enum audit_reason reason,
 		   uint16_t status, const char *detail)
 {
-	struct session *s = x->session;
+	struct leg *front = x->front;
 
 	x->audit.reason = reason;
 	if (reason == AUDIT_REASON_MALFORMED || reason == AUDIT_REASON_CUT)
 		x->audit.allowed = false;
 	if (detail && *detail)
 		x->audit.detail = arena_dup(&x->arena, span_str(detail));
-	x->origin = origin_free(x->origin);
-	if (x->answered || !status) {
-		/* a broken-off body must look broken off */
-		exchange_audit(x);
-		exchange_free(x);
-		s->client = stream_reset(s->client);
-		session_free(s);
+	if (!x->answered && status) {
+		x->audit.status = status;
+		exchange_answer(x);
 		return;
 	}
-	x->audit.status = status;
-	exchange_answer(x);
+	exchange_audit(x);
+	exchange_free(x);
+	front->ops->broke(front); /* a broken-off body must look so */
+}
+
+void exchange_abandon(struct exchange *x, enum audit_reason reason)
+{
+	if (reason) {
+		x->audit.reason = reason;
+		exchange_audit(x);
+	}
+	exchange_free(x);
 }
 
 void exchange_finish(struct exchange *x)
 {
-	struct session *s = x->session;
-	bool keep = x->client_keep && !x->client_ended && !x->upload_broken;
+	struct leg *front = x->front;
+	bool keep = !x->upload_broken;
 
-	if (x->origin && x->origin_keep && !x->upload_broken)
-		x->origin = origin_keep(x->origin);
+	exchange_release(x, keep && x->upload_done);
 	exchange_audit(x);
 	exchange_free(x);
-	http1_next(s, keep);
+	front->ops->finished(front, keep);
 }
 
 void exchange_cut(struct exchange *x)
@@ -131,86 +159,85 @@ void exchange_cut(struct exchange *x)
 	exchange_fail(x, AUDIT_REASON_CUT, 403, NULL);
 }
 
-void exchange_timeout(struct exchange *x)
+static void on_timer(struct timer *t)
 {
-	switch (x->state) {
-	case EXCHANGE_FLOW:
-		if (x->upload.done || x->upload_broken)
-			exchange_fail(x, AUDIT_REASON_ORIGIN_TIMEOUT, 504,
-				      NULL);
-		else
-			exchange_fail(x, AUDIT_REASON_CLIENT_TIMEOUT, 408,
-				      NULL);
-		return;
-	case EXCHANGE_TUNNEL:
+	struct exchange *x = container_of(t, struct exchange, timer);
+	bool origin_is_late = x->upload_done || x->upload_broken;
+
+	if (x->state == EXCHANGE_TUNNEL)
 		exchange_finish(x);
-		return;
-	case EXCHANGE_NONE:
-	case EXCHANGE_ADMIT:
-	case EXCHANGE_ORIGIN:
-	case EXCHANGE_STATE_NUM:
-		break;
-	}
-	exchange_fail(x, AUDIT_REASON_INTERNAL, 500, NULL);
+	else if (origin_is_late)
+		exchange_fail(x, AUDIT_REASON_ORIGIN_TIMEOUT, 504, NULL);
+	else
+		exchange_fail(x, AUDIT_REASON_CLIENT_TIMEOUT, 408, NULL);
+}
+
+void flow_deadline(struct exchange *x)
+{
+	const struct config *c = x->session->worker->config;
+
+	timer_start(&x->timer, x->state == EXCHANGE_TUNNEL ? c->tunnel_idle_ms
+							   : c->first_byte_ms);
 }
 
 /* -- an origin ---------------------------------------------------------------
  */
 
-static void exchange_send_head(struct exchange *x)
+static void audit_origin(struct exchange *x, const struct origin *o)
 {
-	struct worker *w = x->session->worker;
-	struct buf out = { .data = w->assembly,
-			   .size = WORKER_SCRATCH_BYTES,
-			   .max = WORKER_SCRATCH_BYTES };
+	struct ssl_st *ssl = stream_ssl(o->stream);
+
+	x->audit.address = o->address;
+	x->audit.origin_reused = o->served;
+	x->audit.connected_us = clock_us() - x->audit.start_us;
+	if (!ssl)
+		return;
+	x->audit.origin_tls_version = SSL_get_version(ssl);
+	x->audit.origin_resumed = SSL_session_reused(ssl);
+}
+
+static void exchange_send(struct exchange *x)
+{
+	struct origin *o = take_ptr(x->origin);
 	int r;
 
-	x->audit.address = x->origin->address;
-	x->audit.origin_reused = x->origin->reused;
-	if (stream_ssl(x->origin->stream)) {
-		struct ssl_st *ssl = stream_ssl(x->origin->stream);
-
-		x->audit.origin_tls_version = SSL_get_version(ssl);
-		x->audit.origin_resumed = SSL_session_reused(ssl);
-	}
-	x->audit.connected_us = clock_us() - x->audit.start_us;
-	r = h1_emit_request(&x->request, &x->head, x->request.grant, &out);
-	if (r) {
-		exchange_fail(x, AUDIT_REASON_INTERNAL, 500, NULL);
-		return;
-	}
-	r = stream_write(x->origin->stream, buf_peek(&out));
-	if (x->request.injection_count)
-		secret_wipe(w->assembly, buf_len(&out));
-	if (r) {
-		if (!exchange_retry(x))
-			exchange_fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
-				      err_text(r));
-		return;
-	}
+	x->reused = o->reused;
+	audit_origin(x, o);
+	o->served = true;
+	x->back = o->h2 ? h2_back_new(x, o) : h1_back_new(x, o);
 	exchange_move(x, EXCHANGE_FLOW);
-	flow_start(x);
+	r = x->back->ops->request(x->back, &x->request, &x->head);
+	if (r == -ENOBUFS) {
+		exchange_fail(x, AUDIT_REASON_INTERNAL, 500, NULL);
+	} else if (r && !exchange_retry(x)) {
+		exchange_fail(x, AUDIT_REASON_ORIGIN_FAILED, 502, err_text(r));
+	} else if (!r) {
+		flow_deadline(x);
+		flow_run(x);
+	}
 }
 
 static void on_origin(struct origin *o, void *ctx, enum origin_event event)
 {
 	struct exchange *x = ctx;
 
-	if (event == ORIGIN_OPENED)
-		exchange_send_head(x);
-	else
-		exchange_fail(x, o->reason, 502, o->detail);
+	if (event == ORIGIN_OPENED) {
+		exchange_send(x);
+		return;
+	}
+	x->audit.detail = arena_dup(&x->arena, span_str(o->detail));
+	exchange_fail(x, o->reason, 502, NULL);
 }
 
 static void exchange_open_origin(struct exchange *x)
 {
 	struct session *s = x->session;
 
-	timer_stop(&s->timer);
 	x->origin = origin_open(s->worker, s->sandbox, &s->destination,
-				x->request.grant, on_origin, x);
+				x->request.grant, s->http2 && !x->head.upgrade,
+				on_origin, x);
 	if (x->origin->open) {
-		exchange_send_head(x);
+		exchange_send(x);
 		return;
 	}
 	exchange_move(x, EXCHANGE_ORIGIN);
@@ -229,13 +256,13 @@ bool exchange_retry(struct exchange *x)
 
 	for (i = 0; i < ARRAY_LEN(safe); i++)
 		may |= span_eq(x->head.method, safe[i]);
-	if (!may || x->retried || !x->origin->reused ||
+	if (!may || x->retried || !x->reused || x->answered ||
 	    x->head.body == H1_BODY_CHUNKED || x->head.length ||
-	    x->head.upgrade || buf_len(&x->origin->in))
+	    x->head.upgrade)
 		return false;
 	x->retried = true;
-	x->scan = (struct h1_scan){ 0 };
-	x->origin = origin_free(x->origin);
+	x->upload_done = false;
+	exchange_release(x, false);
 	exchange_open_origin(x);
 	return true;
 }
@@ -277,8 +304,6 @@ static void exchange_admitted(struct exchange *x, enum step step)
 	}
 	decide_audit(s->worker, s->sandbox, &a->verdict, &x->arena, &x->audit);
 	x->audit.allowed = false;
-	x->audit.method = x->head.method;
-	x->audit.path = span_of(x->head.path.ptr, span_find(x->head.path, '?'));
 	x->audit.reason = a->reason;
 	x->audit.status = a->status;
 	exchange_answer(x);
@@ -286,10 +311,8 @@ static void exchange_admitted(struct exchange *x, enum step step)
 
 static void on_admitted(void *ctx, struct admission *a, enum step step)
 {
-	struct session *s = ctx;
-
 	(void)a;
-	exchange_admitted(s->exchange, step);
+	exchange_admitted(ctx, step);
 }
 
 /* A plain HTTP connection is for the authority of its first request. */
@@ -305,7 +328,7 @@ static void exchange_admit(struct exchange *x, const struct authority *a)
 	x->audit.host = arena_dup(&x->arena, host_span(&d->host));
 	s->audit.host = host_span(&d->host);
 	x->audit.port = s->audit.port = d->port;
-	step = admit_start(&s->admission, on_admitted, s);
+	step = admit_start(&s->admission, on_admitted, x);
 	if (step != STEP_WAIT) {
 		exchange_admitted(x, step);
 		return;
@@ -313,10 +336,12 @@ static void exchange_admit(struct exchange *x, const struct authority *a)
 	exchange_move(x, EXCHANGE_ADMIT);
 }
 
-static void exchange_route(struct exchange *x)
+void exchange_begin(struct exchange *x)
 {
 	struct authority a;
 
+	x->audit.method = x->head.method;
+	x->audit.path = span_of(x->head.path.ptr, span_find(x->head.path, '?'));
 	if (span_eq(x->head.method, SPAN("CONNECT"))) {
 		exchange_fail(x, AUDIT_REASON_MALFORMED, 405,
 			      "no proxy is spoken here: connect directly");
@@ -334,63 +359,19 @@ static void exchange_route(struct exchange *x)
 	exchange_admit(x, &a);
 }
 
-/* -- the beginning -----------------------------------------------------------
- */
-
-static struct exchange *exchange_new(struct session *s)
+struct exchange *exchange_new(struct session *s, struct leg *front)
 {
 	struct exchange *x = must_realloc(NULL, sizeof(*x));
 
 	memset(x, 0, offsetof(struct exchange, head.headers));
 	x->head.headers.count = 0;
 	x->session = s;
+	x->front = front;
 	x->audit = s->audit;
 	x->audit.kind = AUDIT_HTTP;
 	x->audit.start_us = clock_us();
 	x->audit.decided_us = x->audit.connected_us = 0;
 	arena_init(&x->arena, EXCHANGE_ARENA_BYTES);
-	body_init(&x->upload, H1_BODY_NONE, 0, false);
-	body_init(&x->download, H1_BODY_NONE, 0, false);
-	s->exchange = x;
+	timer_init(&x->timer, s->worker->loop, on_timer);
 	return x;
-}
-
-/* h2c by upgrade is not spoken: the request stays HTTP/1.1. */
-static void head_drop_h2c(struct h1_request *head)
-{
-	if (head->upgrade &&
-	    headers_have_token(&head->headers, HEADER_UPGRADE, SPAN("h2c")))
-		head->upgrade = false;
-}
-
-void exchange_begin(struct session *s, struct span head)
-{
-	struct exchange *x = exchange_new(s);
-	struct span copy = arena_dup(&x->arena, head);
-	enum h1_error error;
-
-	timer_stop(&s->timer);
-	buf_consume(&s->in, head.len);
-	if (!copy.ptr) {
-		exchange_fail(x, AUDIT_REASON_INTERNAL, 500, NULL);
-		return;
-	}
-	error = h1_parse_request(copy, &x->head);
-	if (error) {
-		worker_counted(s->worker, malformed);
-		exchange_fail(x, AUDIT_REASON_MALFORMED, 400,
-			      h1_error_text(error));
-		return;
-	}
-	head_drop_h2c(&x->head);
-	x->client_keep = x->head.keep_alive;
-	body_init(&x->upload, x->head.body, x->head.length,
-		  x->head.body == H1_BODY_CHUNKED);
-	exchange_route(x);
-}
-
-void exchange_refuse(struct session *s, enum audit_reason reason,
-		     uint16_t status, const char *detail)
-{
-	exchange_fail(exchange_new(s), reason, status, detail);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exchange.h - one HTTP/1.1 request and its response
+/* exchange.h - one request and its response, on two legs
  *
- * How it works: the head is parsed and sent down the pipeline; with its grant
- * an origin connection is opened or reused, the head is written with the
- * credential last, and then both bodies flow at once, each only as fast as its
- * reader. Only exchange_move() writes the state.
+ * How it works: a front parses a request head into exchange->head and begins
+ * the exchange. The head walks down the pipeline; with its grant an origin is
+ * opened or shared, which gives the back leg; the head is written to it with
+ * the credential last; then flow.c moves content both ways, each way only as
+ * fast as its reader. Only exchange_move() writes the state.
+ *
+ * The version of HTTP is nobody's business here: see leg.h.
  */
 #pragma once
 
@@ -12,8 +15,9 @@
 
 #include "gateway/audit/audit.h"
 #include "gateway/pipeline/request.h"
-#include "gateway/session/body.h"
+#include "gateway/session/leg.h"
 #include "src/base/arena.h"
+#include "src/io/loop.h"
 #include "src/wire/h1.h"
 
 struct origin;
@@ -36,44 +40,46 @@ struct exchange {
 	struct session *session;
 	enum exchange_state state;
 	struct arena arena;
+	struct timer timer;
 	struct audit audit;
 	struct request request;
-	struct body upload, download;
-	struct origin *origin;
-	struct h1_scan scan; /* of the response head */
-	bool client_keep;    /* the client's connection may go on */
-	bool origin_keep;    /* the origin's may */
-	bool answered;	     /* a final response head was sent */
-	bool upload_broken;  /* the origin takes no more of the request */
-	bool client_ended;   /* half-closed: no more requests */
+	struct leg *front, *back;
+	struct origin *origin; /* while it is being opened */
+	bool answered;	       /* a final response head went to the client */
+	bool upload_done;      /* the request was passed on to its end */
+	bool upload_broken;    /* the origin takes no more of the request */
+	bool download_done;
+	bool back_keep; /* the origin may serve another exchange */
+	bool reused;	/* the origin connection served before */
 	bool retried;
-	/* Views into the arena. Last, for its fields are not cleared. */
+	uint64_t upload_bytes, download_bytes;
+	/* The request, of whatever version: for HTTP/2 as its HTTP/1.1 form
+	 * would be. Views into the arena; set by the front. Last, for its
+	 * fields are not cleared. */
 	struct h1_request head;
 };
 
-/* Parses head (copied) and begins. The exchange is s->exchange until it ends
- * itself through http1_next() or session_free(). */
-void exchange_begin(struct session *s, struct span head);
-/* Refuses before there was a parsed request (malformed, too large). */
-void exchange_refuse(struct session *s, enum audit_reason reason,
-		     uint16_t status, const char *detail);
-void exchange_on_client(struct exchange *x, unsigned events);
-void exchange_timeout(struct exchange *x);
+/* For a front: a fresh exchange whose head is to be filled, then begun. */
+struct exchange *exchange_new(struct session *s, struct leg *front);
+void exchange_begin(struct exchange *x);
+/* Ends it with a refusal: an answer if none was begun, else by breaking off.
+ * status 0: nobody is there to be answered. */
+void exchange_fail(struct exchange *x, enum audit_reason reason,
+		   uint16_t status, const char *detail);
+/* The client went away: the front must not be called any more. */
+void exchange_abandon(struct exchange *x, enum audit_reason reason);
+/* Policy changed. */
 void exchange_cut(struct exchange *x);
-/* Frees it, origin included, without a word. */
-void exchange_free(struct exchange *x);
 
 /* -- between exchange.c and flow.c --------------------------------------- */
 
 void exchange_move(struct exchange *x, enum exchange_state to);
-/* Ends it with a refusal: an answer if none was begun, else by breaking off. */
-void exchange_fail(struct exchange *x, enum audit_reason reason,
-		   uint16_t status, const char *detail);
 /* Both bodies are done. */
 void exchange_finish(struct exchange *x);
 /* The kept connection was stale: once more on a new one. False: not allowed. */
 bool exchange_retry(struct exchange *x);
 
-/* The head was written: moves what can be moved, then waits. */
-void flow_start(struct exchange *x);
+/* Moves what can be moved, then waits. For legs: something happened. x may be
+ * gone afterwards. */
 void flow_run(struct exchange *x);
+void flow_deadline(struct exchange *x);

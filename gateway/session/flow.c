@@ -1,419 +1,302 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flow.c - both bodies of an exchange, each as fast as its reader
  *
- * How it works: flow_run() moves bytes client -> origin and origin -> client
- * until neither moves, then asks both streams to call back for exactly what is
- * missing. A direction reads only while its output queue is short, so a slow
- * reader holds back its own writer and nobody else. Reads go into the worker's
- * scratch, output is put together in its assembly buffer: a small response,
- * head and body, is one read and one write.
+ * How it works: flow_run() moves content from the front to the back and from
+ * the back to the front until neither moves, then asks both legs to call again
+ * for exactly what is missing. A direction reads only as much as the other leg
+ * has room for, so a slow reader holds back its own writer and nobody else.
+ * What was written in one direction is flushed before the other is touched:
+ * legs share the worker's buffers.
  */
 
 #include "gateway/session/exchange.h"
 
 #include "gateway/pipeline/redact.h"
-#include "gateway/session/h1_emit.h"
 #include "gateway/session/session.h"
-#include "gateway/upstream/origin.h"
 #include "gateway/worker.h"
+#include "src/base/buf.h"
 #include "src/base/clock.h"
-#include "src/base/secret.h"
-#include "src/io/stream.h"
-#include "src/role/config.h"
 
 enum {
-	READ_BYTES = 128 * 1024,
-	/* No reading while this much waits to be sent. Not less than what
-	 * WRITABLE comes below, or the loop would spin in between. */
-	QUEUE_BYTES = STREAM_UNSENT_MAX / 2,
-	/* Pipelined bytes that are taken in while a response is awaited. */
-	AHEAD_BYTES = 16 * 1024,
 	/* Then the other sessions of the loop have their turn. */
 	ROUNDS_MAX = 16,
+	TRAILER_VALUE_BYTES = 64 * 1024,
 };
 
-/* What one attempt to move bytes came to. */
+/* What one attempt to move content came to. */
 enum moved {
 	MOVED_NOTHING, /* would block, or nothing to do */
 	MOVED_SOME,
-	MOVED_END, /* the exchange ended; it may be gone */
+	MOVED_GONE, /* the exchange ended or began anew: hands off */
 };
 
-static struct buf assembly_of(struct exchange *x)
+static enum moved fail(struct exchange *x, enum audit_reason reason,
+		       uint16_t status, const char *detail)
 {
-	return (struct buf){ .data = x->session->worker->assembly,
-			     .size = WORKER_SCRATCH_BYTES,
-			     .max = WORKER_SCRATCH_BYTES };
+	exchange_fail(x, reason, status, detail);
+	return MOVED_GONE;
 }
 
-static void flow_deadline(struct exchange *x)
+static bool upload_is_open(const struct exchange *x)
 {
-	const struct config *c = x->session->worker->config;
+	return !x->upload_done && !x->upload_broken;
+}
 
-	session_deadline(x->session, x->state == EXCHANGE_TUNNEL
-					     ? c->tunnel_idle_ms
-					     : c->first_byte_ms);
+/* What is left of what there was room for; framing takes room too, so that
+ * many small pieces are less content than a large one. */
+static size_t room_left(const struct leg *leg, size_t room, struct span piece)
+{
+	size_t now = leg->ops->room(leg);
+
+	room -= MIN(room, piece.len);
+	return MIN(room, now);
 }
 
 /* -- client to origin ------------------------------------------------------ */
 
-static enum moved upload_refused(struct exchange *x, enum h1_error error)
-{
-	exchange_fail(x, AUDIT_REASON_MALFORMED, 400, h1_error_text(error));
-	return MOVED_END;
-}
-
 /* The origin takes no more of the request; its answer may still come. */
-static void upload_break(struct exchange *x)
+static enum moved upload_break(struct exchange *x)
 {
 	x->upload_broken = true;
-	x->client_keep = false;
-	x->origin_keep = false;
-}
-
-static enum moved upload_feed(struct exchange *x, struct span *in)
-{
-	struct buf out = assembly_of(x);
-	struct body_sink sink = { .out = &out, .to = x->origin->stream };
-	enum h1_error error = body_feed(&x->upload, in, &sink);
-
-	if (error)
-		return upload_refused(x, error);
-	if (sink_flush(&sink))
-		upload_break(x);
-	flow_deadline(x);
 	return MOVED_SOME;
 }
 
 static enum moved upload_ended(struct exchange *x)
 {
-	struct buf out = assembly_of(x);
-	struct body_sink sink = { .out = &out, .to = x->origin->stream };
+	struct leg *back = x->back;
 
-	x->client_ended = true;
-	if (!body_end(&x->upload, &sink)) {
-		exchange_fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, NULL);
-		return MOVED_END;
-	}
-	if (x->state == EXCHANGE_TUNNEL)
-		stream_shutdown_write(x->origin->stream);
+	x->upload_done = true;
+	if (back->ops->end(back, x->front->ops->trailers(x->front)) ||
+	    back->ops->flush(back))
+		return upload_break(x);
 	return MOVED_SOME;
 }
 
-static bool upload_is_open(const struct exchange *x)
+/* A client that broke off is gone; one that broke the protocol is told. */
+static enum moved upload_failed(struct exchange *x)
 {
-	return !x->upload.done && !x->upload_broken;
+	if (x->front->malformed)
+		return fail(x, AUDIT_REASON_MALFORMED, 400, x->front->why);
+	return fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, x->front->why);
 }
 
 static enum moved upload_move(struct exchange *x)
 {
-	struct session *s = x->session;
-	enum moved moved;
-	struct span in;
-	ssize_t n;
+	struct leg *front = x->front, *back = x->back;
+	size_t room = back->ops->room(back);
+	enum moved moved = MOVED_NOTHING;
+	struct span piece;
 
-	if (!upload_is_open(x) ||
-	    stream_unsent(x->origin->stream) >= QUEUE_BYTES)
-		return MOVED_NOTHING;
-	if (buf_len(&s->in)) {
-		in = buf_peek(&s->in);
-		moved = upload_feed(x, &in);
-		if (moved != MOVED_END)
-			buf_consume(&s->in, buf_len(&s->in) - in.len);
-		return moved;
+	while (upload_is_open(x) && room) {
+		switch (front->ops->read(front, room, &piece)) {
+		case LEG_NOTHING:
+			room = 0;
+			break;
+		case LEG_PIECE:
+			moved = MOVED_SOME;
+			x->upload_bytes += piece.len;
+			if (back->ops->write(back, piece))
+				return upload_break(x);
+			room = room_left(back, room, piece);
+			break;
+		case LEG_END:
+			return upload_ended(x);
+		case LEG_BROKEN:
+			return upload_failed(x);
+		}
 	}
-	n = stream_read(s->client, s->worker->scratch, READ_BYTES);
-	if (n == STREAM_AGAIN)
-		return MOVED_NOTHING;
-	if (n == 0)
-		return upload_ended(x);
-	if (n < 0) {
-		exchange_fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, NULL);
-		return MOVED_END;
-	}
-	in = span_of(s->worker->scratch, (size_t)n);
-	moved = upload_feed(x, &in);
-	if (moved != MOVED_END && in.len && buf_put(&s->in, in)) {
-		exchange_fail(x, AUDIT_REASON_MALFORMED, 400, NULL);
-		return MOVED_END;
-	}
+	if (moved == MOVED_SOME && back->ops->flush(back))
+		return upload_break(x);
 	return moved;
-}
-
-/* While the response is awaited: what comes ahead is kept a little, and a
- * client that is gone is noticed. */
-static bool ahead_is_open(const struct exchange *x)
-{
-	return !upload_is_open(x) && !x->client_ended && !x->upload_broken &&
-	       buf_len(&x->session->in) < AHEAD_BYTES;
 }
 
 static enum moved ahead_move(struct exchange *x)
 {
-	struct session *s = x->session;
-	ssize_t n;
+	struct leg *front = x->front;
 
-	if (!ahead_is_open(x))
+	if (!x->upload_done || !front->ops->ahead)
 		return MOVED_NOTHING;
-	n = stream_read(s->client, s->worker->scratch, AHEAD_BYTES);
-	if (n == STREAM_AGAIN)
-		return MOVED_NOTHING;
-	if (n < 0 || buf_put(&s->in, span_of(s->worker->scratch, (size_t)n))) {
-		exchange_fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, NULL);
-		return MOVED_END;
+	switch (front->ops->ahead(front)) {
+	case LEG_BROKEN:
+		return fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, front->why);
+	case LEG_PIECE:
+		return MOVED_SOME;
+	case LEG_NOTHING:
+	case LEG_END:
+		break;
 	}
-	if (n == 0)
-		x->client_ended = true;
-	return MOVED_SOME;
+	return MOVED_NOTHING;
 }
 
 /* -- origin to client ------------------------------------------------------ */
 
-static int redact_trailers(void *ctx, struct span trailers, struct buf *out)
+static enum moved client_gone(struct exchange *x)
 {
-	return redact_value(ctx, trailers, out);
+	return fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, NULL);
 }
 
-static struct h1_reply reply_of(const struct exchange *x,
-				const struct h1_response *r)
+static enum moved origin_failed(struct exchange *x)
 {
-	bool unbounded = r->body == H1_BODY_CHUNKED || r->body == H1_BODY_CLOSE;
+	const char *why = x->back->why ? x->back->why : "";
 
-	return (struct h1_reply){
-		.interim = r->status < 200,
-		.upgrade = r->status == 101,
-		.chunked = unbounded && x->head.minor == 1,
-		.close = !x->client_keep,
-		.keep_old = x->client_keep && x->head.minor == 0,
-	};
+	if (!x->answered && x->back->silent && exchange_retry(x))
+		return MOVED_GONE;
+	return fail(x, AUDIT_REASON_ORIGIN_FAILED, 502, why);
 }
 
-/* A final head: what becomes of both connections is known now. */
-static void response_settle(struct exchange *x, const struct h1_response *r)
+/* The values of an origin's trailers, without what we injected. */
+static const struct headers *redact_trailers(struct exchange *x,
+					     const struct headers *trailers)
 {
-	bool unbounded = r->body == H1_BODY_CHUNKED || r->body == H1_BODY_CLOSE;
+	struct buf value = BUF_INIT(TRAILER_VALUE_BYTES);
+	struct headers *clean;
+	unsigned i;
 
-	x->answered = true;
-	x->audit.status = r->status;
-	x->origin_keep = r->keep_alive && r->body != H1_BODY_CLOSE;
-	if (!x->upload.done) /* an early answer: the rest is not waited for */
-		x->client_keep = x->origin_keep = false;
-	if (unbounded && x->head.minor == 0)
-		x->client_keep = false;
-	if (x->session->worker->draining)
-		x->client_keep = false;
+	if (!trailers || !x->request.injection_count)
+		return trailers;
+	clean = arena_alloc(&x->arena, sizeof(*clean));
+	for (i = 0; clean && i < trailers->count; i++) {
+		clean->items[i] = trailers->items[i];
+		buf_clear(&value);
+		if (redact_value(&x->request, trailers->items[i].value, &value))
+			break;
+		clean->items[i].value = arena_dup(&x->arena, buf_peek(&value));
+		clean->count++;
+	}
+	buf_wipe(&value);
+	return clean; /* NULL when there is no memory: then without */
 }
 
-static void tunnel_open(struct exchange *x)
+static enum moved download_ended(struct exchange *x)
 {
-	exchange_move(x, EXCHANGE_TUNNEL);
-	x->audit.kind = AUDIT_TUNNEL;
-	x->client_keep = x->origin_keep = false;
-	body_init(&x->upload, H1_BODY_TUNNEL, 0, false);
-	body_init(&x->download, H1_BODY_TUNNEL, 0, false);
+	struct leg *front = x->front;
+	const struct headers *trailers = x->back->ops->trailers(x->back);
+
+	x->download_done = true;
+	if (front->ops->end(front, redact_trailers(x, trailers)) ||
+	    front->ops->flush(front))
+		return client_gone(x);
+	return MOVED_SOME;
 }
 
-static const char *response_problem(const struct exchange *x,
-				    const struct h1_response *r)
+static void response_note(struct exchange *x, const struct response *r)
 {
-	if (r->status == 101 && !x->head.upgrade)
-		return "the origin switched protocols unasked";
-	return NULL;
-}
-
-static enum moved response_refused(struct exchange *x, const char *why)
-{
-	exchange_fail(x, AUDIT_REASON_ORIGIN_FAILED, 502, why);
-	return MOVED_END;
-}
-
-/* One response head at the front of *in, interim or final. */
-static enum moved response_head(struct exchange *x, struct span *in, size_t len,
-				struct body_sink *sink)
-{
-	struct h1_response response;
-	struct h1_reply reply;
-	enum h1_error error;
-	const char *problem;
-
-	error = h1_parse_response(span_of(in->ptr, len), x->head.method,
-				  &response);
-	problem = error ? h1_error_text(error) : response_problem(x, &response);
-	if (problem)
-		return response_refused(x, problem);
 	if (!x->audit.first_byte_us)
 		x->audit.first_byte_us = clock_us() - x->audit.start_us;
-	x->scan = (struct h1_scan){ 0 };
-	*in = span_from(*in, len);
-	if (response.status >= 200 || response.status == 101)
-		response_settle(x, &response);
-	else if (x->head.minor == 0)
-		return MOVED_SOME; /* HTTP/1.0 knows no interim answers */
+	if (r->status < 200 && r->content != CONTENT_TUNNEL)
+		return;
+	x->answered = true;
+	x->audit.status = r->status;
+	if (r->content == CONTENT_TUNNEL) {
+		exchange_move(x, EXCHANGE_TUNNEL);
+		x->audit.kind = AUDIT_TUNNEL;
+		x->upload_done = false; /* it begins anew, opaque */
+	}
+}
 
-	reply = reply_of(x, &response);
-	if (h1_emit_response(&x->request, &response, &reply, sink->out))
-		return response_refused(x, "the response head is too large");
-	if (response.status == 101)
-		tunnel_open(x);
-	else if (x->answered)
-		body_init(&x->download, response.body, response.length,
-			  reply.chunked);
+/* One head, interim or final. It is sent before the next one is asked for: an
+ * origin may say interim ones for ever. */
+static enum moved response_move(struct exchange *x)
+{
+	struct leg *front = x->front;
+	struct response response;
+
+	switch (x->back->ops->response(x->back, &response)) {
+	case LEG_NOTHING:
+		return MOVED_NOTHING;
+	case LEG_PIECE:
+		break;
+	case LEG_END:
+	case LEG_BROKEN:
+		return origin_failed(x);
+	}
+	response_note(x, &response);
+	if (front->ops->respond(front, &x->request, &response))
+		return fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
+			    "its head does not fit");
 	return MOVED_SOME;
 }
 
-/* Everything that *in holds. What is left of it is an incomplete head. */
-static enum moved download_feed(struct exchange *x, struct span *in)
+static enum moved content_move(struct exchange *x, size_t room)
 {
-	uint32_t limit = x->session->worker->config->head_bytes;
-	struct buf out = assembly_of(x);
-	struct body_sink sink = { .out = &out,
-				  .to = x->session->client,
-				  .ctx = &x->request };
-	enum h1_error error;
-	int len;
+	enum moved moved = MOVED_NOTHING;
+	struct span piece;
 
-	if (x->request.injection_count)
-		sink.trailers = redact_trailers;
-	while (in->len && !x->answered) {
-		len = h1_scan(&x->scan, *in, limit);
-		if (!len)
-			break;
-		if (len < 0)
-			return response_refused(
-				x, h1_error_text((enum h1_error) - len));
-		if (response_head(x, in, (size_t)len, &sink) == MOVED_END)
-			return MOVED_END;
-	}
-	if (x->answered) {
-		error = body_feed(&x->download, in, &sink);
-		if (error)
-			return response_refused(x, h1_error_text(error));
-	}
-	if (sink_flush(&sink)) {
-		exchange_fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, NULL);
-		return MOVED_END;
-	}
-	if (x->answered && x->download.done && in->len)
-		x->origin_keep = false; /* it said more than it was asked */
-	flow_deadline(x);
-	return MOVED_SOME;
-}
-
-static enum moved download_ended(struct exchange *x, int error)
-{
-	struct buf out = assembly_of(x);
-	struct body_sink sink = { .out = &out, .to = x->session->client };
-
-	if (!x->answered) {
-		if (exchange_retry(x))
-			return MOVED_END; /* begun anew */
-		exchange_fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
-			      error ? stream_tls_error(x->origin->stream)
-				    : "the origin closed without an answer");
-		return MOVED_END;
-	}
-	x->origin_keep = false;
-	if (error || !body_end(&x->download, &sink)) {
-		exchange_fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
-			      "the origin broke off in the middle");
-		return MOVED_END;
-	}
-	if (sink_flush(&sink)) {
-		exchange_fail(x, AUDIT_REASON_CLIENT_ABORTED, 0, NULL);
-		return MOVED_END;
-	}
-	if (x->state == EXCHANGE_TUNNEL)
-		stream_shutdown_write(x->session->client);
-	return MOVED_SOME;
-}
-
-/* A head that came in parts is put together in origin->in. */
-static enum moved download_more(struct exchange *x, struct span got)
-{
-	struct origin *o = x->origin;
-	enum moved moved;
-	struct span in;
-
-	if (!buf_len(&o->in)) {
-		in = got;
-		moved = download_feed(x, &in);
-		if (moved == MOVED_END || !in.len || x->answered)
+	while (!x->download_done && room) {
+		switch (x->back->ops->read(x->back, room, &piece)) {
+		case LEG_NOTHING:
 			return moved;
-		return buf_put(&o->in, in)
-			       ? response_refused(x, "the head is too large")
-			       : MOVED_SOME;
+		case LEG_PIECE:
+			moved = MOVED_SOME;
+			x->download_bytes += piece.len;
+			if (x->front->ops->write(x->front, piece))
+				return client_gone(x);
+			room = room_left(x->front, room, piece);
+			break;
+		case LEG_END:
+			return download_ended(x);
+		case LEG_BROKEN:
+			return origin_failed(x);
+		}
 	}
-	if (buf_put(&o->in, got))
-		return response_refused(x, "the head is too large");
-	in = buf_peek(&o->in);
-	moved = download_feed(x, &in);
-	if (moved == MOVED_END)
-		return moved;
-	if (x->answered)
-		buf_clear(&o->in);
-	else
-		buf_consume(&o->in, buf_len(&o->in) - in.len);
-	return MOVED_SOME;
+	return moved;
 }
 
 static enum moved download_move(struct exchange *x)
 {
-	bool injected = x->request.injection_count, head = !x->answered;
-	struct session *s = x->session;
-	char *scratch = s->worker->scratch;
-	enum moved moved;
-	ssize_t n;
+	enum moved head = MOVED_NOTHING, content = MOVED_NOTHING;
+	struct leg *front = x->front;
 
-	if ((x->answered && x->download.done) ||
-	    stream_unsent(s->client) >= QUEUE_BYTES)
+	if (x->download_done || !front->ops->room(front))
 		return MOVED_NOTHING;
-	n = stream_read(x->origin->stream, scratch, READ_BYTES);
-	if (n == STREAM_AGAIN)
+	if (!x->answered)
+		head = response_move(x);
+	if (head == MOVED_GONE)
+		return MOVED_GONE;
+	if (x->answered)
+		content = content_move(x, front->ops->room(front));
+	if (content == MOVED_GONE)
+		return MOVED_GONE;
+	if (head == MOVED_NOTHING && content == MOVED_NOTHING)
 		return MOVED_NOTHING;
-	if (n <= 0)
-		return download_ended(x, (int)n);
-	moved = download_more(x, span_of(scratch, (size_t)n));
-	/* heads and trailers may echo a credential */
-	if (injected && (head || moved == MOVED_END || x->download.done))
-		secret_wipe(scratch, (size_t)n);
-	return moved;
+	if (front->ops->flush(front))
+		return client_gone(x);
+	return MOVED_SOME;
 }
 
 /* -- both ------------------------------------------------------------------ */
 
-static void flow_wait(struct exchange *x)
+/* up, down: more could be moved now, but others have their turn. A leg may hold
+ * what no event will tell of, but that the other can be written to is told. */
+static void flow_wait(struct exchange *x, bool up, bool down)
 {
-	struct stream *client = x->session->client;
-	struct stream *origin = x->origin->stream;
-	unsigned from_client = 0, from_origin = 0;
+	unsigned from_front = down ? LEG_WRITE : 0;
+	unsigned from_back = up ? LEG_WRITE : 0;
+	struct leg *front = x->front, *back = x->back;
 
 	if (upload_is_open(x)) {
-		if (stream_unsent(origin) >= QUEUE_BYTES)
-			from_origin |= STREAM_WRITABLE;
+		if (back->ops->room(back))
+			from_front |= LEG_READ;
 		else
-			from_client |= STREAM_READABLE;
-	} else if (ahead_is_open(x)) {
-		from_client |= STREAM_READABLE;
+			from_back |= LEG_WRITE;
 	}
-	if (!(x->answered && x->download.done)) {
-		if (stream_unsent(client) >= QUEUE_BYTES)
-			from_client |= STREAM_WRITABLE;
+	if (!x->download_done) {
+		if (front->ops->room(front))
+			from_back |= LEG_READ;
 		else
-			from_origin |= STREAM_READABLE;
+			from_front |= LEG_WRITE;
 	}
-	stream_want(client, from_client);
-	stream_want(origin, from_origin);
+	front->ops->want(front, from_front);
+	back->ops->want(back, from_back);
 }
 
-/* Is everything said that will be said? */
+/* Is everything said that will be said? An early answer ends the exchange,
+ * whatever is left of the request. */
 static bool flow_is_done(const struct exchange *x)
 {
-	if (!x->answered || !x->download.done)
+	if (!x->download_done)
 		return false;
-	if (x->state == EXCHANGE_TUNNEL)
-		return x->upload.done || x->upload_broken;
-	/* an early answer ends the exchange; the connection closes after it */
-	return true;
+	return x->state != EXCHANGE_TUNNEL || !upload_is_open(x);
 }
 
 void flow_run(struct exchange *x)
@@ -421,42 +304,26 @@ void flow_run(struct exchange *x)
 	enum moved up, down, ahead;
 	unsigned rounds = 0;
 
+	if (x->state != EXCHANGE_FLOW && x->state != EXCHANGE_TUNNEL)
+		return;
 	do {
 		up = upload_move(x);
-		if (up == MOVED_END)
+		if (up == MOVED_GONE)
 			return;
 		down = download_move(x);
-		if (down == MOVED_END)
+		if (down == MOVED_GONE)
 			return;
 		if (flow_is_done(x)) {
 			exchange_finish(x);
 			return;
 		}
 		ahead = ahead_move(x);
-		if (ahead == MOVED_END)
+		if (ahead == MOVED_GONE)
 			return;
+		if (up == MOVED_SOME || down == MOVED_SOME)
+			flow_deadline(x);
 	} while ((up == MOVED_SOME || down == MOVED_SOME ||
 		  ahead == MOVED_SOME) &&
 		 ++rounds < ROUNDS_MAX);
-	flow_wait(x);
-}
-
-static void on_origin(struct stream *s, void *ctx, unsigned events)
-{
-	(void)s;
-	(void)events;
-	flow_run(ctx);
-}
-
-void exchange_on_client(struct exchange *x, unsigned events)
-{
-	(void)events;
-	flow_run(x);
-}
-
-void flow_start(struct exchange *x)
-{
-	stream_set_owner(x->origin->stream, on_origin, x);
-	flow_deadline(x);
-	flow_run(x);
+	flow_wait(x, up == MOVED_SOME, down == MOVED_SOME);
 }

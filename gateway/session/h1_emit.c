@@ -5,6 +5,7 @@
 
 #include "gateway/pipeline/inject.h"
 #include "gateway/pipeline/redact.h"
+#include "gateway/session/leg.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/base/secret.h"
@@ -112,7 +113,7 @@ static void put_redacted(struct head_out *o, struct request *req,
 }
 
 static void put_response_fields(struct head_out *o, struct request *req,
-				const struct h1_response *head,
+				const struct response *head,
 				const struct h1_reply *how)
 {
 	const struct headers *headers = &head->headers;
@@ -137,7 +138,7 @@ static void put_response_fields(struct head_out *o, struct request *req,
 	}
 }
 
-static void put_status(struct head_out *o, const struct h1_response *head)
+static void put_status(struct head_out *o, const struct response *head)
 {
 	char code[4] = { (char)('0' + head->status / 100 % 10),
 			 (char)('0' + head->status / 10 % 10),
@@ -147,10 +148,11 @@ static void put_status(struct head_out *o, const struct h1_response *head)
 	put(o, span_of(code, sizeof(code)));
 }
 
-int h1_emit_response(struct request *req, const struct h1_response *head,
+int h1_emit_response(struct request *req, const struct response *head,
 		     const struct h1_reply *how, struct buf *out)
 {
 	struct head_out o = { .buf = out };
+	size_t before = buf_len(out);
 
 	put_status(&o, head);
 	if (!o.error)
@@ -166,5 +168,7 @@ int h1_emit_response(struct request *req, const struct h1_response *head,
 	else if (how->keep_old)
 		put(&o, SPAN("Connection: keep-alive\r\n"));
 	put(&o, SPAN("\r\n"));
+	if (o.error) /* a head is whole or not there */
+		out->end -= buf_len(out) - before;
 	return o.error;
 }

@@ -27,6 +27,8 @@ struct h1_reply {
 	bool interim;  /* any other 1xx */
 };
 
-/* The head for the client, redacted when the request was injected. */
-WUNRES int h1_emit_response(struct request *req, const struct h1_response *head,
+/* The head for the client, redacted when the request was injected. 0, or
+ * -ENOBUFS and out is as it was. */
+struct response;
+WUNRES int h1_emit_response(struct request *req, const struct response *head,
 			    const struct h1_reply *how, struct buf *out);

@@ -7,17 +7,16 @@
 
 #include <stdbool.h>
 
+struct http1;
 struct session;
 
 /* The session entered SESSION_HTTP; s->in may hold the first bytes. */
 void http1_start(struct session *s);
-void http1_on_client(struct session *s, unsigned events);
+void http1_on_client(struct session *s);
+/* The session's timer: idle, or a head that does not come. */
 void http1_timeout(struct session *s);
 /* Policy changed: what runs is ended if it cannot be decided anew. */
 void http1_cut(struct session *s);
 void http1_drain(struct session *s);
-/* The session is being freed. */
-void http1_abandon(struct session *s);
-
-/* The present exchange is finished and freed: go on with the next, or end. */
-void http1_next(struct session *s, bool keep);
+/* The session is being freed; NULL is fine. */
+void http1_free(struct http1 *h);

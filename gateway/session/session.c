@@ -10,6 +10,7 @@
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/grant.h"
 #include "gateway/session/http1.h"
+#include "gateway/session/http2.h"
 #include "gateway/session/tunnel.h"
 #include "gateway/sign.h"
 #include "gateway/tls/client_ctx.h"
@@ -39,6 +40,7 @@ static const char *const state_names[] = {
 	[SESSION_NONE] = "none",	   [SESSION_SNIFF] = "sniff",
 	[SESSION_ADMIT] = "admit",	   [SESSION_LEAF] = "leaf",
 	[SESSION_HANDSHAKE] = "handshake", [SESSION_HTTP] = "http",
+	[SESSION_PROBE] = "probe",	   [SESSION_HTTP2] = "http2",
 	[SESSION_DIAL] = "dial",	   [SESSION_SPLICE] = "splice",
 };
 _Static_assert(ARRAY_LEN(state_names) == SESSION_STATE_NUM, "all states");
@@ -48,11 +50,12 @@ static const unsigned state_moves[SESSION_STATE_NUM] = {
 	[SESSION_NONE] = 1u << SESSION_SNIFF,
 	[SESSION_SNIFF] = 1u << SESSION_ADMIT | 1u << SESSION_LEAF |
 			  1u << SESSION_HANDSHAKE | 1u << SESSION_HTTP |
-			  1u << SESSION_DIAL,
+			  1u << SESSION_DIAL | 1u << SESSION_PROBE,
 	[SESSION_ADMIT] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE |
-			  1u << SESSION_DIAL,
+			  1u << SESSION_DIAL | 1u << SESSION_PROBE,
+	[SESSION_PROBE] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE,
 	[SESSION_LEAF] = 1u << SESSION_HANDSHAKE,
-	[SESSION_HANDSHAKE] = 1u << SESSION_HTTP,
+	[SESSION_HANDSHAKE] = 1u << SESSION_HTTP | 1u << SESSION_HTTP2,
 	[SESSION_DIAL] = 1u << SESSION_SPLICE,
 };
 
@@ -75,7 +78,8 @@ void session_free(struct session *s)
 	timer_stop(&s->timer);
 	admit_cancel(&s->admission);
 	s->leaf = leaf_wait_cancel(s->leaf);
-	http1_abandon(s);
+	http1_free(s->http1);
+	http2_free(s->http2);
 	s->origin = origin_free(s->origin);
 	if (s->client) {
 		worker_counted_by(w, bytes_in, stream_bytes_in(s->client));
@@ -88,8 +92,6 @@ void session_free(struct session *s)
 	arena_fini(&s->arena);
 	list_remove(&s->link);
 	worker_counted_by(w, connections_open, (uint64_t)-1);
-	if (s->gone)
-		*s->gone = true;
 	free(s);
 }
 
@@ -137,6 +139,9 @@ static void on_timer(struct timer *t)
 	case SESSION_HTTP:
 		http1_timeout(s);
 		return;
+	case SESSION_HTTP2:
+		http2_timeout(s);
+		return;
 	case SESSION_SNIFF:
 		if (!buf_len(&s->in)) { /* never said a word */
 			session_free(s);
@@ -149,6 +154,7 @@ static void on_timer(struct timer *t)
 		return;
 	case SESSION_NONE:
 	case SESSION_ADMIT:
+	case SESSION_PROBE:
 	case SESSION_LEAF:
 	case SESSION_DIAL:
 	case SESSION_SPLICE:
@@ -167,6 +173,21 @@ static struct span leaf_name(const struct session *s, char *text, size_t size)
 	return span_str(addr_text(&s->destination.original, text, size));
 }
 
+static bool ssl_chose_h2(const SSL *ssl)
+{
+	const unsigned char *name = NULL;
+	unsigned len = 0;
+
+	SSL_get0_alpn_selected(ssl, &name, &len);
+	return len == 2 && memcmp(name, "h2", 2) == 0;
+}
+
+static bool origin_speaks_h2(const struct session *s)
+{
+	return origin_alpn(s->worker, s->sandbox, &s->destination) ==
+	       ORIGIN_ALPN_H2;
+}
+
 static void session_shaken(struct session *s)
 {
 	SSL *ssl = stream_ssl(s->client);
@@ -182,8 +203,13 @@ static void session_shaken(struct session *s)
 	worker_counted(s->worker, handshakes);
 	if (s->audit.resumed)
 		worker_counted(s->worker, handshakes_resumed);
-	session_move(s, SESSION_HTTP);
-	http1_start(s);
+	if (ssl_chose_h2(ssl)) {
+		session_move(s, SESSION_HTTP2);
+		http2_start(s);
+	} else {
+		session_move(s, SESSION_HTTP);
+		http1_start(s);
+	}
 }
 
 static void session_shake(struct session *s, struct x509_st *leaf)
@@ -195,10 +221,10 @@ static void session_shake(struct session *s, struct x509_st *leaf)
 		session_alert(s, AUDIT_REASON_INTERNAL, ALERT_ACCESS_DENIED);
 		return;
 	}
-	ssl = client_ssl_new(s->worker->client_ctx, leaf,
-			     gateway_leaf_key(s->worker->gateway),
-			     span_str(s->sandbox->id),
-			     leaf_name(s, text, sizeof(text)));
+	ssl = client_ssl_new(
+		s->worker->client_ctx, leaf,
+		gateway_leaf_key(s->worker->gateway), span_str(s->sandbox->id),
+		leaf_name(s, text, sizeof(text)), origin_speaks_h2(s));
 	X509_free(leaf);
 	if (!ssl || stream_unread(s->client, buf_peek(&s->in)) ||
 	    stream_start_tls(s->client, ssl)) {
@@ -219,12 +245,11 @@ static void on_leaf(void *ctx, struct x509_st *leaf)
 	session_shake(s, leaf);
 }
 
-static void session_open_tls(struct session *s)
+static void session_get_leaf(struct session *s)
 {
 	char text[ADDR_TEXT_SIZE];
 	struct x509_st *leaf;
 
-	s->audit.inspected = true;
 	leaf = leaf_get(s->worker->leaves, span_str(s->sandbox->id),
 			leaf_name(s, text, sizeof(text)), on_leaf, s, &s->leaf);
 	if (leaf || !s->leaf) {
@@ -233,6 +258,39 @@ static void session_open_tls(struct session *s)
 	}
 	session_move(s, SESSION_LEAF);
 	session_deadline(s, s->worker->config->handshake_ms);
+}
+
+/* What the origin speaks is known now, or it cannot be reached: then the client
+ * will be told so in HTTP/1.1. */
+static void on_probed(struct origin *o, void *ctx, enum origin_event event)
+{
+	struct session *s = ctx;
+
+	s->origin = NULL;
+	if (event == ORIGIN_FAILED)
+		(void)origin_free(o);
+	else if (o->h2)
+		origin_rest(o);
+	else
+		(void)origin_keep(o);
+	session_get_leaf(s);
+}
+
+/* ALPN follows the origin: asked once, remembered with the pool. */
+static void session_open_tls(struct session *s)
+{
+	struct worker *w = s->worker;
+
+	s->audit.inspected = true;
+	if (!s->offers_h2 || origin_alpn(w, s->sandbox, &s->destination) !=
+				     ORIGIN_ALPN_UNKNOWN) {
+		session_get_leaf(s);
+		return;
+	}
+	s->origin = origin_open(w, s->sandbox, &s->destination, s->grant, true,
+				on_probed, s);
+	must(!s->origin->open); /* nothing kept answers the question */
+	session_move(s, SESSION_PROBE);
 }
 
 /* -- admission ------------------------------------------------------------ */
@@ -312,6 +370,7 @@ static bool session_hello(struct session *s)
 	}
 	if (hello.has_sni && !hello.sni_is_address)
 		s->destination.host = hello.sni;
+	s->offers_h2 = hello.offers_h2;
 	session_admit(s, SCHEME_HTTPS);
 	return true;
 }
@@ -365,6 +424,7 @@ static void on_client(struct stream *stream, void *ctx, unsigned events)
 	struct session *s = ctx;
 
 	(void)stream;
+	(void)events;
 	switch (s->state) {
 	case SESSION_SNIFF:
 		session_sniff(s);
@@ -373,11 +433,13 @@ static void on_client(struct stream *stream, void *ctx, unsigned events)
 		session_shaken(s);
 		return;
 	case SESSION_HTTP:
-		http1_on_client(s, events);
+		http1_on_client(s);
 		return;
 	case SESSION_NONE:
 	case SESSION_ADMIT:
+	case SESSION_PROBE:
 	case SESSION_LEAF:
+	case SESSION_HTTP2: /* http2.c owns the stream */
 	case SESSION_DIAL:
 	case SESSION_SPLICE:
 	case SESSION_STATE_NUM:
@@ -474,6 +536,8 @@ void session_recheck(struct session *s)
 		tunnel_cut(s);
 	else if (s->state == SESSION_HTTP)
 		http1_cut(s);
+	else if (s->state == SESSION_HTTP2)
+		http2_cut(s);
 	else
 		session_refuse(s, AUDIT_REASON_CUT);
 }
@@ -482,6 +546,8 @@ void session_drain(struct session *s)
 {
 	if (s->state == SESSION_HTTP)
 		http1_drain(s);
+	else if (s->state == SESSION_HTTP2)
+		http2_drain(s);
 	else if (s->state != SESSION_SPLICE)
 		session_free(s);
 }

@@ -19,7 +19,8 @@
 #include "src/io/loop.h"
 #include "src/wire/h1.h"
 
-struct exchange;
+struct http1;
+struct http2;
 struct leaf_wait;
 struct origin;
 struct sandbox;
@@ -37,8 +38,13 @@ enum session_state {
 	SESSION_LEAF,
 	/* TLS with the client is being shaken. */
 	SESSION_HANDSHAKE,
+	/* To be opened, HTTP/2 is offered, and what the origin speaks is not
+	 * known: it is asked. */
+	SESSION_PROBE,
 	/* HTTP/1.1: exchanges follow one another. */
 	SESSION_HTTP,
+	/* HTTP/2: exchanges side by side. */
+	SESSION_HTTP2,
 	/* Admitted, not to be opened; the origin is being dialled. */
 	SESSION_DIAL,
 	/* Bytes pass through; the streams belong to the splice. */
@@ -65,12 +71,11 @@ struct session {
 	struct audit audit; /* facts of the connection; exchanges copy it */
 	/* whichever the state needs */
 	struct leaf_wait *leaf;
-	struct origin *origin; /* DIAL */
+	struct origin *origin; /* DIAL, PROBE */
 	struct splice *splice;
-	struct h1_scan scan; /* HTTP, between exchanges */
-	struct exchange *exchange;
-	bool *gone; /* set to true when the session ends (http1.c) */
-	bool again; /* the next head is due */
+	struct http1 *http1; /* HTTP */
+	struct http2 *http2; /* HTTP2 */
+	bool offers_h2;	     /* the ClientHello did */
 };
 
 /* Takes fd. iface: name of the interface it came in by. */
@@ -85,6 +90,6 @@ void session_recheck(struct session *s);
 /* No more exchanges after the present one. */
 void session_drain(struct session *s);
 
-/* For http1.c and tunnel.c. */
+/* For the files of this folder. */
 void session_move(struct session *s, enum session_state to);
 void session_deadline(struct session *s, uint32_t delay_ms);

@@ -78,7 +78,7 @@ void tunnel_dial(struct session *s)
 
 	through.scheme = SCHEME_TCP; /* TLS, if any, is the client's own */
 	s->origin = origin_open(s->worker, s->sandbox, &through, s->grant,
-				on_origin, s);
+				false, on_origin, s);
 	must(!s->origin->open); /* TCP connections are never kept */
 }
 

@@ -10,17 +10,18 @@
 #include "gateway/tls/suites.h"
 #include "src/base/err.h"
 
-/* http/1.1, or nothing: a client that offers only what we do not speak is
- * told so by the alert that RFC 7301 asks for. */
+/* h2 where the origin speaks it, http/1.1, or nothing: a client that offers
+ * only what we do not speak is told so by the alert that RFC 7301 asks for. */
 static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 		   const unsigned char *in, unsigned in_len, void *ctx)
 {
-	static const unsigned char ours[] = "\x08http/1.1";
+	static const unsigned char both[] = "\x02h2\x08http/1.1";
+	bool h2 = SSL_get_app_data(ssl) != NULL;
+	size_t skip = h2 ? 0 : 3;
 
-	(void)ssl;
 	(void)ctx;
-	if (SSL_select_next_proto((unsigned char **)out, out_len, ours,
-				  sizeof(ours) - 1, in,
+	if (SSL_select_next_proto((unsigned char **)out, out_len, both + skip,
+				  (unsigned)(sizeof(both) - 1 - skip), in,
 				  in_len) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	return SSL_TLSEXT_ERR_OK;
@@ -66,13 +67,15 @@ static bool ssl_tie(SSL *ssl, struct span sandbox, struct span name)
 
 struct ssl_st *client_ssl_new(struct ssl_ctx_st *ctx, struct x509_st *leaf,
 			      struct evp_pkey_st *key, struct span sandbox,
-			      struct span name)
+			      struct span name, bool h2)
 {
+	static char speaks_h2; /* only its address matters */
 	SSL *ssl = SSL_new(ctx);
 
 	if (!ssl)
 		return NULL;
 	SSL_set_accept_state(ssl);
+	SSL_set_app_data(ssl, h2 ? &speaks_h2 : NULL);
 	if (!SSL_use_certificate(ssl, leaf) || !SSL_use_PrivateKey(ssl, key) ||
 	    !ssl_tie(ssl, sandbox, name)) {
 		SSL_free(ssl);

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
@@ -18,7 +20,8 @@ struct x509_st;
 /* 0 or -EIO. */
 WUNRES int client_ctx_new(struct ssl_ctx_st **ret);
 
-/* An SSL in accept state with this leaf and key; NULL on failure. */
+/* An SSL in accept state with this leaf and key; NULL on failure. h2: HTTP/2 is
+ * chosen where the client offers it. */
 struct ssl_st *client_ssl_new(struct ssl_ctx_st *ctx, struct x509_st *leaf,
 			      struct evp_pkey_st *key, struct span sandbox,
-			      struct span name);
+			      struct span name, bool h2);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "gateway/pipeline/decide.h"
+#include "gateway/upstream/origin_h2.h"
 #include "gateway/upstream/pool.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
@@ -29,7 +30,7 @@ static void origin_finish(struct origin *o, enum origin_event event)
 
 	timer_stop(&o->timer);
 	o->fn = NULL;
-	if (o->stream) {
+	if (o->stream && !o->h2) {
 		stream_set_owner(o->stream, NULL, NULL);
 		stream_want(o->stream, 0);
 	}
@@ -82,7 +83,18 @@ static void origin_is_open(struct origin *o)
 {
 	o->open = true;
 	worker_counted(o->worker, origins_new);
+	if (pool_note_alpn(o) && origin_h2_begin(o)) {
+		origin_fail(o, AUDIT_REASON_INTERNAL, "HTTP/2 did not start");
+		return;
+	}
 	origin_finish(o, ORIGIN_OPENED);
+}
+
+/* Speaks HTTP/2 only, and was not offered it: once more. */
+static bool origin_is_h2_only(const struct origin *o)
+{
+	return !o->wants_h2 &&
+	       strstr(stream_tls_error(o->stream), "application protocol");
 }
 
 static void on_tls(struct stream *s, void *ctx, unsigned events)
@@ -90,10 +102,15 @@ static void on_tls(struct stream *s, void *ctx, unsigned events)
 	struct origin *o = ctx;
 
 	(void)events;
-	if (stream_tls_ready(s))
+	if (stream_tls_ready(s)) {
 		origin_is_open(o);
-	else
+	} else if (origin_is_h2_only(o)) {
+		o->wants_h2 = true;
+		o->stream = stream_free(o->stream);
+		origin_attempt(o);
+	} else {
 		origin_fail(o, AUDIT_REASON_ORIGIN_TLS, stream_tls_error(s));
+	}
 }
 
 static void origin_secure(struct origin *o)
@@ -192,14 +209,18 @@ static bool origin_may_go_on(struct origin *o, const struct sandbox *s,
 
 struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			   const struct destination *d,
-			   const struct grant *grant, origin_fn *fn, void *ctx)
+			   const struct grant *grant, bool h2, origin_fn *fn,
+			   void *ctx)
 {
-	struct origin *o = pool_take_idle(w->pool, s, d);
+	struct origin *o = pool_take(w->pool, s, d, h2);
 
 	must(grant != NULL);
 	while (o && !origin_may_go_on(o, s, d)) {
-		(void)origin_free(o);
-		o = pool_take_idle(w->pool, s, d);
+		if (o->h2)
+			origin_retire(o);
+		else
+			(void)origin_free(o);
+		o = pool_take(w->pool, s, d, h2);
 	}
 	if (o) {
 		worker_counted(w, origins_reused);
@@ -208,6 +229,7 @@ struct origin *origin_open(struct worker *w, const struct sandbox *s,
 	}
 	o = must_alloc(sizeof(*o));
 	o->facts_version = w->facts.version;
+	o->wants_h2 = h2;
 	o->worker = w;
 	o->destination = *d;
 	o->fn = fn;
@@ -230,6 +252,7 @@ struct origin *origin_free(struct origin *o)
 		return NULL;
 	timer_stop(&o->timer);
 	pool_forget(o);
+	origin_h2_end(o);
 	o->stream = stream_free(o->stream);
 	buf_wipe(&o->in);
 	free(o);
@@ -268,4 +291,22 @@ struct origin *origin_keep(struct origin *o)
 	timer_start(&o->timer, o->worker->config->idle_ms);
 	pool_put_idle(o);
 	return NULL;
+}
+
+void origin_rest(struct origin *o)
+{
+	if (o->retired)
+		return; /* it ends by itself */
+	timer_start(&o->timer, o->worker->config->idle_ms);
+	pool_put_idle(o);
+}
+
+void origin_retire(struct origin *o)
+{
+	if (o->retired)
+		return;
+	o->retired = true;
+	timer_stop(&o->timer);
+	pool_retire(o);
+	origin_h2_shutdown(o);
 }

@@ -8,8 +8,10 @@
  * trying the destination's checked addresses in order. TLS is verified against
  * the configured roots and the destination's name (or IP) before ORIGIN_OPENED.
  *
- * One owner at a time. When the owner is done it either gives the origin back
- * with origin_keep() or ends it with origin_free().
+ * HTTP/1.1: one owner at a time. When the owner is done it either gives the
+ * origin back with origin_keep() or ends it with origin_free(). HTTP/2 (->h2 is
+ * set): any number of exchanges of the group share the origin; nobody owns it,
+ * and origin_rest() is told when the last one left.
  */
 #pragma once
 
@@ -25,6 +27,7 @@
 struct grant;
 struct origin;
 struct origin_group;
+struct origin_h2;
 struct origin_pool;
 struct stream;
 struct ssl_ctx_st;
@@ -46,7 +49,11 @@ struct origin {
 	struct buf in;		/* received, not yet consumed by the owner */
 	struct addr address;	/* connected to */
 	bool open;		/* TCP and TLS are up */
-	bool reused;		/* it served an exchange before */
+	bool reused;		/* it was kept, and taken again */
+	bool served;		/* it served an exchange before */
+	bool wants_h2;		/* offered to the origin, first */
+	bool retired;		/* HTTP/2: it takes no new streams */
+	struct origin_h2 *h2;	/* NULL: HTTP/1.1, or not open */
 	uint64_t facts_version; /* its address was allowed under */
 	enum audit_reason reason;
 	char detail[128];
@@ -65,15 +72,26 @@ struct origin_pool *origin_pool_free(struct origin_pool *pool);
 /* Ends every idle connection. */
 void origin_pool_drop_idle(struct origin_pool *pool);
 
+/* What the origins of a group were found to speak. */
+enum origin_alpn { ORIGIN_ALPN_UNKNOWN, ORIGIN_ALPN_H1, ORIGIN_ALPN_H2 };
+
 /* Never NULL. If ->open at once, fn is not called; else fn is, once, from the
- * loop. The grant is proof that policy allowed it; it is not kept. */
+ * loop. The grant is proof that policy allowed it; it is not kept. h2: HTTP/2
+ * is preferred where the origin speaks it; see ->h2 of what comes. */
 struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			   const struct destination *d,
-			   const struct grant *grant, origin_fn *fn, void *ctx);
+			   const struct grant *grant, bool h2, origin_fn *fn,
+			   void *ctx);
+enum origin_alpn origin_alpn(struct worker *w, const struct sandbox *s,
+			     const struct destination *d);
 /* Ends it, at any time. NULL is fine; returns NULL. */
 struct origin *origin_free(struct origin *o);
 /* Takes it back for the next exchange; nothing may be unread. Returns NULL. */
 struct origin *origin_keep(struct origin *o);
+/* HTTP/2: nobody uses it now; it stays for a while. */
+void origin_rest(struct origin *o);
+/* HTTP/2: it ends when its last stream does. */
+void origin_retire(struct origin *o);
 /* Takes the stream out and ends the rest. */
 struct stream *origin_take_stream(struct origin *o);
 

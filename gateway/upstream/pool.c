@@ -14,6 +14,7 @@
 
 #include "gateway/registry/facts.h"
 #include "gateway/tls/suites.h"
+#include "gateway/upstream/origin_h2.h"
 #include "gateway/worker.h"
 #include "src/base/err.h"
 #include "src/base/map.h"
@@ -30,6 +31,8 @@ struct origin_group {
 	struct list idle;    /* struct origin.link, newest first */
 	struct list resting; /* in pool->resting while it has no connection */
 	unsigned origins;    /* busy and idle */
+	enum origin_alpn alpn;
+	struct origin *h2; /* takes new streams; NULL = none does */
 	SSL_SESSION *session;
 	size_t key_len;
 	char key[];
@@ -132,21 +135,33 @@ struct origin_group *pool_at(struct origin_pool *pool, const struct sandbox *s,
 
 static void idle_unlink(struct origin *o)
 {
-	if (list_is_empty(&o->link))
+	if (list_is_empty(&o->lru))
 		return;
 	list_remove(&o->link);
 	list_remove(&o->lru);
 	o->group->pool->idle_count--;
 }
 
-struct origin *pool_take_idle(struct origin_pool *pool, const struct sandbox *s,
-			      const struct destination *d)
+struct origin *pool_take(struct origin_pool *pool, const struct sandbox *s,
+			 const struct destination *d, bool h2)
 {
 	char bytes[KEY_BYTES];
 	struct origin_group *g =
 		map_find(&pool->groups, group_key(s, d, bytes));
-	struct origin *o = g ? list_first(&g->idle, struct origin, link) : NULL;
+	struct origin *o;
 
+	if (!g)
+		return NULL;
+	o = h2 ? g->h2 : NULL;
+	if (o && origin_h2_has_room(o)) {
+		idle_unlink(o);
+		timer_stop(&o->timer);
+		return o;
+	}
+	/* where HTTP/2 is spoken, or may be, a client of HTTP/2 gets it */
+	if (h2 && g->alpn != ORIGIN_ALPN_H1)
+		return NULL;
+	o = list_first(&g->idle, struct origin, link);
 	if (!o)
 		return NULL;
 	idle_unlink(o);
@@ -156,11 +171,50 @@ struct origin *pool_take_idle(struct origin_pool *pool, const struct sandbox *s,
 	return o;
 }
 
+enum origin_alpn origin_alpn(struct worker *w, const struct sandbox *s,
+			     const struct destination *d)
+{
+	char bytes[KEY_BYTES];
+	struct origin_group *g =
+		map_find(&w->pool->groups, group_key(s, d, bytes));
+
+	return g ? g->alpn : ORIGIN_ALPN_UNKNOWN;
+}
+
+bool pool_note_alpn(struct origin *o)
+{
+	struct ssl_st *ssl = stream_ssl(o->stream);
+	const unsigned char *name = NULL;
+	unsigned len = 0;
+
+	if (!ssl)
+		return false;
+	SSL_get0_alpn_selected(ssl, &name, &len);
+	if (len == 2 && memcmp(name, "h2", 2) == 0) {
+		o->group->alpn = ORIGIN_ALPN_H2;
+		o->group->h2 = o;
+		return true;
+	}
+	if (o->wants_h2)
+		o->group->alpn = ORIGIN_ALPN_H1;
+	return false;
+}
+
+void pool_retire(struct origin *o)
+{
+	idle_unlink(o);
+	if (o->group && o->group->h2 == o)
+		o->group->h2 = NULL;
+}
+
 void pool_put_idle(struct origin *o)
 {
 	struct origin_pool *pool = o->group->pool;
 
-	list_push_front(&o->group->idle, &o->link);
+	if (!list_is_empty(&o->lru))
+		return;
+	if (!o->h2)
+		list_push_front(&o->group->idle, &o->link);
 	list_push_front(&pool->lru, &o->lru);
 	if (++pool->idle_count > pool->worker->config->upstream_idle)
 		(void)origin_free(list_last(&pool->lru, struct origin, lru));
@@ -173,7 +227,7 @@ void pool_forget(struct origin *o)
 	if (o->stream && stream_ssl(o->stream))
 		(void)SSL_set_ex_data(stream_ssl(o->stream), ssl_group_index,
 				      NULL);
-	idle_unlink(o);
+	pool_retire(o);
 	o->group = NULL;
 	if (g && !--g->origins)
 		group_rest(g);
@@ -252,14 +306,17 @@ static bool ssl_expect(SSL *ssl, const struct destination *d)
 
 struct ssl_st *group_new_ssl(struct origin *o)
 {
-	static const unsigned char alpn[] = "\x08http/1.1";
+	static const unsigned char h1[] = "\x08http/1.1";
+	static const unsigned char both[] = "\x02h2\x08http/1.1";
 	SSL *ssl = SSL_new(o->worker->origin_ctx);
 
 	if (!ssl)
 		return NULL;
 	SSL_set_connect_state(ssl);
 	if (!ssl_expect(ssl, &o->destination) ||
-	    SSL_set_alpn_protos(ssl, alpn, sizeof(alpn) - 1) ||
+	    SSL_set_alpn_protos(ssl, o->wants_h2 ? both : h1,
+				o->wants_h2 ? sizeof(both) - 1
+					    : sizeof(h1) - 1) ||
 	    !SSL_set_ex_data(ssl, ssl_group_index, o)) {
 		SSL_free(ssl);
 		return NULL;

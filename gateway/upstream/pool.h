@@ -9,10 +9,15 @@ struct ssl_st;
 /* Finds or creates the group of a sandbox and destination. */
 struct origin_group *pool_at(struct origin_pool *pool, const struct sandbox *s,
 			     const struct destination *d);
-/* The most recently used idle connection, or NULL. */
-struct origin *pool_take_idle(struct origin_pool *pool, const struct sandbox *s,
-			      const struct destination *d);
+/* A connection that may be used now, or NULL: with h2 a shared one that has
+ * room, else the most recently used idle one. */
+struct origin *pool_take(struct origin_pool *pool, const struct sandbox *s,
+			 const struct destination *d, bool h2);
 void pool_put_idle(struct origin *o);
+/* HTTP/2: no new exchange may join it. */
+void pool_retire(struct origin *o);
+/* Remembers what the handshake chose. True: HTTP/2. */
+bool pool_note_alpn(struct origin *o);
 /* Unlinks o and lets go of its group. */
 void pool_forget(struct origin *o);
 

@@ -15,6 +15,12 @@
 
 #include "src/base/err.h"
 
+/* The sanitizers bring a heap of their own, without these knobs. */
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+	!defined(__SANITIZE_THREAD__)
+#define HEAP_IS_GLIBC
+#endif
+
 enum {
 	/* Below the size that is mapped on its own, together well above the
 	 * size from which a heap shrinks; both are 128 KiB by default. */
@@ -42,12 +48,13 @@ void heap_settle(unsigned threads)
 {
 	pthread_t thread;
 
-#ifdef __GLIBC__
+	(void)threads;
+#ifdef HEAP_IS_GLIBC
 	must(mallopt(M_ARENA_MAX, (int)threads + 1));
 #endif
 	must(pthread_create(&thread, NULL, heap_swell, NULL) == 0);
 	must(pthread_join(thread, NULL) == 0);
-#ifdef __GLIBC__
+#ifdef HEAP_IS_GLIBC
 	must(mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES));
 	must(mallopt(M_TRIM_THRESHOLD, SPARE_BYTES));
 #endif

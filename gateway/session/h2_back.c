@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* h2_back.c - an HTTP/2 origin: many exchanges share its connection
+ *
+ * Only exchanges of one sandbox and one destination do (upstream/pool.c). An
+ * exchange's leg is a stream; the connection belongs to the origin.
+ */
+
+#include "gateway/session/back.h"
+
+#include <errno.h>
+
+#include "gateway/pipeline/inject.h"
+#include "gateway/session/exchange.h"
+#include "gateway/session/h2_conn.h"
+#include "gateway/session/session.h"
+#include "gateway/upstream/origin.h"
+#include "gateway/upstream/origin_h2.h"
+#include "gateway/worker.h"
+#include "src/base/err.h"
+#include "src/base/secret.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+
+struct origin_h2 {
+	struct h2_conn conn;
+	struct origin *origin;
+};
+
+static struct h2_leg *of(struct leg *leg)
+{
+	return container_of(leg, struct h2_leg, leg);
+}
+
+static struct origin *origin_of(struct h2_conn *c)
+{
+	return container_of(c, struct origin_h2, conn)->origin;
+}
+
+/* -- the request
+ * ------------------------------------------------------------------ */
+
+/* The kept fields in order, then ours. Values with a prefix are put together
+ * in `plain`, which the caller wipes. */
+static bool head_fields(const struct request *req,
+			const struct h1_request *head, struct headers *to,
+			struct buf *plain)
+{
+	const struct headers *from = &head->headers;
+	bool connection = headers_find(from, HEADER_CONNECTION) != NULL;
+	const struct injection *in;
+	const struct header *h;
+	size_t at[INJECTIONS_MAX];
+	unsigned i, first;
+
+	to->count = 0;
+	for (i = 0; i < from->count; i++) {
+		h = &from->items[i];
+		/* "TE: trailers" is of HTTP/2 itself; gRPC needs it */
+		if ((header_flags_of(h->id) & HEADER_HOP &&
+		     h->id != HEADER_TE) ||
+		    h->id == HEADER_TRANSFER_ENCODING || h->id == HEADER_HOST)
+			continue;
+		if (connection &&
+		    headers_have_token(from, HEADER_CONNECTION, h->name))
+			continue;
+		if (req->injection_count && inject_replaces(req, h->name))
+			continue;
+		to->items[to->count++] = *h;
+	}
+	if (to->count + req->injection_count > HEADERS_MAX)
+		return false;
+	for (i = 0; i < req->injection_count; i++) {
+		in = &req->injections[i];
+		at[i] = buf_len(plain);
+		if (buf_put(plain, in->prefix) ||
+		    buf_put(plain, secret_open(in->secret)))
+			return false;
+	}
+	first = to->count;
+	for (i = 0; i < req->injection_count; i++) {
+		size_t end = i + 1 < req->injection_count ? at[i + 1]
+							  : buf_len(plain);
+
+		to->items[first + i] = (struct header){
+			.name = req->injections[i].name,
+			.value = span_of(buf_peek(plain).ptr + at[i],
+					 end - at[i]),
+			.id = header_id_of(req->injections[i].name),
+		};
+		to->count++;
+	}
+	return true;
+}
+
+static int back_request(struct leg *leg, const struct request *request,
+			const struct h1_request *head)
+{
+	struct buf plain = BUF_INIT(1024 * 1024);
+	struct h2_leg *l = of(leg);
+	struct h2_head out = {
+		.method = head->method,
+		.scheme = SPAN("https"),
+		.authority = head->authority,
+		.path = request->target,
+	};
+	bool end = head->body == H1_BODY_NONE ||
+		   (head->body == H1_BODY_LENGTH && !head->length);
+	int r = -ENOBUFS;
+
+	must(request->grant != NULL);
+	if (!l->conn)
+		return -EPIPE;
+	if (head->upgrade) /* it is asked for over HTTP/1.1 only */
+		return -EOPNOTSUPP;
+	if (head_fields(request, head, &out.headers, &plain))
+		r = h2_request(l->conn->h2, &out, end, l);
+	buf_wipe(&plain);
+	if (r < 0)
+		return r;
+	l->id = r;
+	l->head_sent = true;
+	l->out_ended = end;
+	h2_conn_touch(l->conn);
+	return 0;
+}
+
+/* -- the response
+ * ------------------------------------------------------------------- */
+
+static enum content content_of(const struct h2_head *head, bool end,
+			       uint64_t *ret_length)
+{
+	const struct header *h =
+		headers_find(&head->headers, HEADER_CONTENT_LENGTH);
+
+	*ret_length = 0;
+	if (end)
+		return CONTENT_NONE;
+	if (h && span_parse_u64(h->value, ret_length))
+		return CONTENT_LENGTH;
+	return CONTENT_UNKNOWN;
+}
+
+static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
+{
+	struct h2_conn *c = ctx;
+	struct h2_leg *l = h2_stream_data(c->h2, id);
+	struct h2_response *r;
+	struct arena *arena;
+
+	if (!l || !l->leg.exchange)
+		return;
+	arena = &l->leg.exchange->arena;
+	r = arena_alloc(arena, sizeof(*r));
+	if (!r ||
+	    !h2_copy_headers(arena, &head->headers, &r->response.headers)) {
+		h2_reset(c->h2, id, H2_INTERNAL_ERROR);
+		return;
+	}
+	r->response.status = head->status;
+	r->response.content = content_of(head, end, &r->response.length);
+	*l->last_next = r;
+	l->last_next = &r->next;
+	h2_leg_news(l);
+}
+
+static enum leg_read back_response(struct leg *leg, struct response *ret)
+{
+	struct h2_leg *l = of(leg);
+	struct h2_response *r = l->first;
+
+	if (r) {
+		l->first = r->next;
+		if (!l->first)
+			l->last_next = &l->first;
+		*ret = r->response;
+		return LEG_PIECE;
+	}
+	if (l->conn && !l->closed)
+		return LEG_NOTHING;
+	leg->why = l->conn ? h2_code_name(l->code) : "the connection ended";
+	leg->silent = !l->conn || l->code == H2_REFUSED_STREAM;
+	return LEG_BROKEN;
+}
+
+static void on_closed(void *ctx, int32_t id, uint32_t code)
+{
+	struct h2_conn *c = ctx;
+	struct h2_leg *l = h2_stream_data(c->h2, id);
+
+	h2_set_stream_data(c->h2, id, NULL);
+	if (!l)
+		return;
+	l->closed = true;
+	l->code = code;
+	h2_leg_news(l);
+}
+
+static void back_release(struct leg *leg, bool keep)
+{
+	struct h2_leg *l = of(leg);
+	struct h2_conn *c = l->conn;
+
+	(void)keep;
+	if (c && !l->closed && l->id) {
+		h2_set_stream_data(c->h2, l->id, NULL);
+		if (!l->in_ended || !l->out_ended)
+			h2_reset(c->h2, l->id, H2_CANCEL);
+		h2_conn_touch(c);
+	}
+	h2_leg_fini(l);
+	free(l);
+	if (c && !c->leg_count && !c->failed)
+		origin_rest(origin_of(c));
+}
+
+static const struct leg_ops back_ops = {
+	.read = h2_leg_read,
+	.trailers = h2_leg_trailers,
+	.room = h2_leg_room,
+	.write = h2_leg_write,
+	.end = h2_leg_end,
+	.flush = h2_leg_flush,
+	.want = h2_leg_want,
+	.request = back_request,
+	.response = back_response,
+	.release = back_release,
+};
+
+/* -- the connection
+ * -------------------------------------------------------------------- */
+
+static void on_goaway(void *ctx, int32_t last_id, uint32_t code)
+{
+	struct h2_conn *c = ctx;
+
+	(void)last_id;
+	(void)code;
+	origin_retire(origin_of(c)); /* no new streams on it */
+}
+
+static void on_ended(struct h2_conn *c)
+{
+	(void)origin_free(origin_of(c));
+}
+
+static void on_stream(struct stream *stream, void *ctx, unsigned events)
+{
+	struct origin_h2 *h = ctx;
+
+	(void)stream;
+	(void)events;
+	h2_conn_run(&h->conn);
+}
+
+int origin_h2_begin(struct origin *o)
+{
+	static const struct h2_conn_ops ops = {
+		.h2 = { .head = on_head,
+			.data = h2_leg_on_data,
+			.trailers = h2_leg_on_trailers,
+			.end = h2_leg_on_end,
+			.closed = on_closed,
+			.room = h2_leg_on_room,
+			.goaway = on_goaway },
+		.ended = on_ended,
+	};
+	const struct h2_limits limits = {
+		.header_bytes = o->worker->config->head_bytes,
+		.conn_window = H2_CONN_WINDOW,
+		.conn_window_max = H2_CONN_WINDOW_MAX,
+	};
+	struct origin_h2 *h = must_alloc(sizeof(*h));
+	int r;
+
+	h->origin = o;
+	r = h2_conn_init(&h->conn, o->worker, o->stream, H2_CLIENT, &limits,
+			 &ops);
+	if (r) {
+		free(h);
+		return r;
+	}
+	o->h2 = h;
+	stream_set_owner(o->stream, on_stream, h);
+	h2_conn_touch(&h->conn);
+	stream_want(o->stream, STREAM_READABLE);
+	return 0;
+}
+
+void origin_h2_end(struct origin *o)
+{
+	struct origin_h2 *h = take_ptr(o->h2);
+
+	if (!h)
+		return;
+	h2_conn_fini(&h->conn);
+	free(h);
+}
+
+void origin_h2_shutdown(struct origin *o)
+{
+	h2_shutdown(o->h2->conn.h2);
+	h2_conn_touch(&o->h2->conn);
+}
+
+bool origin_h2_has_room(const struct origin *o)
+{
+	const struct h2_conn *c = &o->h2->conn;
+
+	return !c->failed && h2_is_open(c->h2) &&
+	       (!h2_peer_settings_seen(c->h2) || h2_request_room(c->h2) > 0);
+}
+
+struct leg *h2_back_new(struct exchange *x, struct origin *o)
+{
+	struct h2_leg *l = must_alloc(sizeof(*l));
+
+	h2_leg_init(l, &o->h2->conn, &back_ops);
+	l->leg.exchange = x;
+	l->begun = true;
+	return &l->leg;
+}

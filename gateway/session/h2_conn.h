@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* h2_conn.h - an HTTP/2 connection on a stream, towards a client or an origin
+ *
+ * How it works: src/wire/h2 works on bytes in memory and calls back only from
+ * inside its input and output functions, where exchanges must not run (they
+ * may end what is being called). So callbacks only note: a stream that has
+ * news is put on the connection's ready list, and the exchanges of that list
+ * run afterwards. Output is taken once per turn of the loop, after everything
+ * that could have written has run.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gateway/session/leg.h"
+#include "src/base/arena.h"
+#include "src/base/buf.h"
+#include "src/base/list.h"
+#include "src/wire/h2.h"
+
+struct exchange;
+struct h2_conn;
+struct stream;
+struct worker;
+
+/* A response head that waits to be read. */
+struct h2_response {
+	struct h2_response *next;
+	struct response response;
+};
+
+/* One stream: the leg of an exchange, front or back. */
+struct h2_leg {
+	struct leg leg;
+	struct h2_conn *conn; /* NULL: the connection is gone */
+	struct list link;     /* in conn->legs */
+	struct list ready;    /* in conn->ready while it has news */
+	int32_t id;
+	struct buf in;		  /* content received */
+	bool head_sent;		  /* content may be written */
+	bool in_ended;		  /* the peer said its end */
+	bool out_ended;		  /* we said ours */
+	bool closed;		  /* the stream is gone */
+	bool begun;		  /* front: exchange_begin() was called */
+	bool tunnel;		  /* extended CONNECT that was accepted */
+	uint32_t code;		  /* why it is gone */
+	struct headers *trailers; /* in the exchange's arena */
+	struct h2_response *first, **last_next; /* back: heads */
+};
+
+struct h2_conn_ops {
+	const struct h2_ops h2;
+	/* The connection ended; every leg was told. Frees the connection. */
+	void (*ended)(struct h2_conn *c);
+};
+
+struct h2_conn {
+	struct worker *worker;
+	struct stream *stream; /* owned by who owns the connection */
+	struct h2 *h2;
+	const struct h2_conn_ops *ops;
+	struct list legs, ready;
+	struct list dirty; /* in worker->h2_dirty: output is due */
+	unsigned leg_count;
+	bool failed;
+};
+
+/* A reader that is slow holds back its own stream and no other: so the window
+ * of the connection is larger than those of all streams together (a window
+ * grows only for who reads fast). */
+enum {
+	H2_CONN_STREAMS = 100,
+	H2_CONN_WINDOW = 32 * 1024 * 1024,
+	H2_CONN_WINDOW_MAX = 64 * 1024 * 1024,
+};
+
+WUNRES int h2_conn_init(struct h2_conn *c, struct worker *w, struct stream *s,
+			enum h2_side side, const struct h2_limits *limits,
+			const struct h2_conn_ops *ops);
+/* Legs that are left lose their connection and are told nothing. */
+void h2_conn_fini(struct h2_conn *c);
+
+/* The stream has bytes or room: reads, runs what has news. c may be gone. */
+void h2_conn_run(struct h2_conn *c);
+/* Output is due at the end of this turn. */
+void h2_conn_touch(struct h2_conn *c);
+/* End of a turn: sends for every connection that was touched. */
+void h2_conns_settle(struct worker *w);
+
+/* -- legs ------------------------------------------------------------------ */
+
+void h2_leg_init(struct h2_leg *l, struct h2_conn *c,
+		 const struct leg_ops *ops);
+/* Unlinks it and frees what it holds, not the leg. */
+void h2_leg_fini(struct h2_leg *l);
+void h2_leg_news(struct h2_leg *l);
+
+/* As in leg.h. */
+enum leg_read h2_leg_read(struct leg *leg, size_t max, struct span *ret);
+const struct headers *h2_leg_trailers(struct leg *leg);
+size_t h2_leg_room(const struct leg *leg);
+int h2_leg_write(struct leg *leg, struct span content);
+int h2_leg_end(struct leg *leg, const struct headers *trailers);
+int h2_leg_flush(struct leg *leg);
+void h2_leg_want(struct leg *leg, unsigned what);
+
+/* As in struct h2_ops; ctx is the connection, stream data the leg. */
+void h2_leg_on_data(void *ctx, int32_t id, struct span bytes);
+void h2_leg_on_end(void *ctx, int32_t id);
+void h2_leg_on_trailers(void *ctx, int32_t id, const struct headers *trailers);
+void h2_leg_on_room(void *ctx, int32_t id);
+
+/* Copies fields into an arena. False: no memory. */
+bool h2_copy_headers(struct arena *a, const struct headers *from,
+		     struct headers *to);

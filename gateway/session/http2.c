@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http2.c - an HTTP/2 client: each stream is the front leg of an exchange
+ *
+ * A request becomes the same struct h1_request that HTTP/1.1 makes, so the
+ * pipeline sees no difference: :authority is the authority, regular fields are
+ * the headers. Every stream's authority is compared with the connection's
+ * destination like every request's (421 for another one, also when a client
+ * coalesces).
+ */
+
+#include "gateway/session/http2.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include "gateway/pipeline/redact.h"
+#include "gateway/session/exchange.h"
+#include "gateway/session/h2_conn.h"
+#include "gateway/session/session.h"
+#include "gateway/worker.h"
+#include "src/base/err.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+
+struct http2 {
+	struct h2_conn conn;
+	struct session *session;
+};
+
+static struct h2_leg *of(struct leg *leg)
+{
+	return container_of(leg, struct h2_leg, leg);
+}
+
+static struct http2 *http2_of(struct h2_conn *c)
+{
+	return container_of(c, struct http2, conn);
+}
+
+/* -- the front leg
+ * ------------------------------------------------------------- */
+
+/* Fields as they will be sent: redacted where the request was injected. */
+static bool head_fields(struct exchange *x, struct request *request,
+			const struct headers *from, struct headers *to)
+{
+	struct buf value = BUF_INIT(128 * 1024);
+	const struct header *h;
+	bool fine = true;
+	unsigned i;
+
+	to->count = 0;
+	for (i = 0; i < from->count && fine; i++) {
+		h = &from->items[i];
+		if (h->id == HEADER_ALT_SVC) /* it would lead to QUIC */
+			continue;
+		to->items[to->count] = *h;
+		if (request->injection_count) {
+			buf_clear(&value);
+			fine = redact_value(request, h->value, &value) == 0;
+			to->items[to->count].value =
+				arena_dup(&x->arena, buf_peek(&value));
+		}
+		to->count++;
+	}
+	buf_wipe(&value);
+	return fine && !arena_overflowed(&x->arena);
+}
+
+static int front_respond(struct leg *leg, struct request *request,
+			 const struct response *response)
+{
+	struct exchange *x = leg->exchange;
+	struct h2_leg *l = of(leg);
+	struct h2_head head = { .status = response->status };
+	bool end = response->content == CONTENT_NONE;
+
+	if (!l->conn || l->closed)
+		return -EPIPE;
+	if (!head_fields(x, request, &response->headers, &head.headers))
+		return -ENOBUFS;
+	h2_conn_touch(l->conn);
+	if (response->content == CONTENT_TUNNEL) {
+		head.status = 200; /* RFC 8441: what 101 is in HTTP/1.1 */
+		l->tunnel = true;
+		l->in_ended = false;
+	} else if (response->status < 200) {
+		return h2_interim(l->conn->h2, l->id, &head);
+	}
+	l->head_sent = true;
+	l->out_ended = end;
+	return h2_respond(l->conn->h2, l->id, &head, end);
+}
+
+static void front_finished(struct leg *leg, bool keep)
+{
+	struct h2_leg *l = of(leg);
+
+	(void)keep; /* the connection goes on for the other streams */
+	leg->exchange = NULL;
+	if (l->conn && !l->closed && !l->out_ended)
+		h2_reset(l->conn->h2, l->id, H2_CANCEL);
+	if (l->conn)
+		h2_conn_touch(l->conn);
+	/* l lives until the stream is closed */
+}
+
+static void front_broke(struct leg *leg)
+{
+	struct h2_leg *l = of(leg);
+
+	leg->exchange = NULL;
+	if (!l->conn || l->closed)
+		return;
+	h2_reset(l->conn->h2, l->id, H2_INTERNAL_ERROR);
+	h2_conn_touch(l->conn);
+}
+
+static const struct leg_ops front_ops = {
+	.read = h2_leg_read,
+	.trailers = h2_leg_trailers,
+	.room = h2_leg_room,
+	.write = h2_leg_write,
+	.end = h2_leg_end,
+	.flush = h2_leg_flush,
+	.want = h2_leg_want,
+	.respond = front_respond,
+	.finished = front_finished,
+	.broke = front_broke,
+};
+
+/* -- requests
+ * --------------------------------------------------------------------- */
+
+static enum h1_body body_of(struct exchange *x, const struct h2_head *head,
+			    bool end, uint64_t *ret_length)
+{
+	const struct header *h =
+		headers_find(&head->headers, HEADER_CONTENT_LENGTH);
+
+	(void)x;
+	*ret_length = 0;
+	if (end)
+		return H1_BODY_NONE;
+	if (h && span_parse_u64(h->value, ret_length))
+		return H1_BODY_LENGTH;
+	return H1_BODY_CHUNKED;
+}
+
+/* RFC 8441: a WebSocket of HTTP/2 is a GET with Upgrade in HTTP/1.1. The key
+ * is ours: the handshake ends here. */
+static void head_upgrade(struct exchange *x, const struct h2_head *head)
+{
+	struct h1_request *r = &x->head;
+	unsigned char key[16];
+	char text[25];
+
+	r->method = SPAN("GET");
+	r->body = H1_BODY_NONE;
+	r->upgrade = true;
+	must(RAND_bytes(key, sizeof(key)) == 1);
+	(void)EVP_EncodeBlock((unsigned char *)text, key, sizeof(key));
+	if (r->headers.count + 2 > HEADERS_MAX) {
+		x->arena.overflow = true;
+		return;
+	}
+	r->headers.items[r->headers.count++] = (struct header){
+		.name = SPAN("Upgrade"),
+		.value = arena_dup(&x->arena, head->protocol),
+		.id = HEADER_UPGRADE,
+	};
+	r->headers.items[r->headers.count++] = (struct header){
+		.name = SPAN("Sec-WebSocket-Key"),
+		.value = arena_dup(&x->arena, span_of(text, 24)),
+		.id = header_id_of(SPAN("Sec-WebSocket-Key")),
+	};
+}
+
+static bool head_fill(struct exchange *x, const struct h2_head *head, bool end)
+{
+	struct arena *a = &x->arena;
+	struct h1_request *r = &x->head;
+
+	r->method = arena_dup(a, head->method);
+	r->target = r->path = arena_dup(a, head->path);
+	r->authority = arena_dup(a, head->authority);
+	r->minor = 1;
+	r->keep_alive = true;
+	r->body = body_of(x, head, end, &r->length);
+	if (!h2_copy_headers(a, &head->headers, &r->headers))
+		return false;
+	r->expect_continue = headers_find(&r->headers, HEADER_EXPECT) != NULL;
+	if (head->protocol.len)
+		head_upgrade(x, head);
+	return !arena_overflowed(a);
+}
+
+static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
+{
+	struct h2_conn *c = ctx;
+	struct session *s = http2_of(c)->session;
+	struct h2_leg *l = must_alloc(sizeof(*l));
+	struct exchange *x;
+
+	h2_leg_init(l, c, &front_ops);
+	l->id = id;
+	h2_set_stream_data(c->h2, id, l);
+	timer_stop(&s->timer);
+	x = exchange_new(s, &l->leg);
+	l->leg.exchange = x;
+	if (!head_fill(x, head, end) || !span_eq(head->scheme, SPAN("https"))) {
+		worker_counted(c->worker, malformed);
+		l->begun = true;
+		exchange_fail(x, AUDIT_REASON_MALFORMED, 400,
+			      "the request does not fit its connection");
+		return;
+	}
+	h2_leg_news(l); /* exchange_begin() follows, outside of h2 */
+}
+
+static void on_closed(void *ctx, int32_t id, uint32_t code)
+{
+	struct h2_conn *c = ctx;
+	struct session *s = http2_of(c)->session;
+	struct h2_leg *l = h2_stream_data(c->h2, id);
+	struct exchange *x;
+
+	if (!l)
+		return;
+	h2_set_stream_data(c->h2, id, NULL);
+	x = l->leg.exchange;
+	l->code = code;
+	h2_leg_fini(l);
+	free(l);
+	if (x)
+		exchange_abandon(x, AUDIT_REASON_CLIENT_ABORTED);
+	if (!c->leg_count)
+		session_deadline(s, c->worker->config->idle_ms);
+}
+
+static void on_refused(void *ctx, int32_t id, const char *why)
+{
+	struct h2_conn *c = ctx;
+
+	(void)id;
+	(void)why;
+	worker_counted(c->worker, malformed);
+}
+
+static void on_ended(struct h2_conn *c)
+{
+	session_finish(http2_of(c)->session);
+}
+
+/* -- the connection
+ * ------------------------------------------------------------------ */
+
+static void on_stream(struct stream *stream, void *ctx, unsigned events)
+{
+	struct http2 *h = ctx;
+
+	(void)stream;
+	(void)events;
+	h2_conn_run(&h->conn);
+}
+
+void http2_start(struct session *s)
+{
+	static const struct h2_conn_ops ops = {
+		.h2 = { .head = on_head,
+			.data = h2_leg_on_data,
+			.trailers = h2_leg_on_trailers,
+			.end = h2_leg_on_end,
+			.closed = on_closed,
+			.refused = on_refused,
+			.room = h2_leg_on_room },
+		.ended = on_ended,
+	};
+	const struct h2_limits limits = {
+		.streams = H2_CONN_STREAMS,
+		.header_bytes = s->worker->config->head_bytes,
+		.conn_window = H2_CONN_WINDOW,
+		.conn_window_max = H2_CONN_WINDOW_MAX,
+		.extended_connect = true,
+	};
+	struct http2 *h = must_alloc(sizeof(*h));
+
+	h->session = s;
+	s->http2 = h;
+	if (h2_conn_init(&h->conn, s->worker, s->client, H2_SERVER, &limits,
+			 &ops)) {
+		session_free(s);
+		return;
+	}
+	session_deadline(s, s->worker->config->idle_ms);
+	stream_set_owner(s->client, on_stream, h);
+	h2_conn_touch(&h->conn); /* our settings */
+	h2_conn_run(&h->conn);
+}
+
+void http2_timeout(struct session *s)
+{
+	struct http2 *h = s->http2;
+
+	if (h->conn.leg_count)
+		return; /* every exchange has a timer of its own */
+	h2_shutdown(h->conn.h2);
+	h2_shutdown(h->conn.h2);
+	h2_conn_touch(&h->conn);
+}
+
+void http2_cut(struct session *s)
+{
+	struct http2 *h = s->http2;
+
+	list_for_each(it, &h->conn.legs)
+	{
+		struct h2_leg *l = container_of(it, struct h2_leg, link);
+
+		if (l->leg.exchange)
+			exchange_cut(l->leg.exchange);
+	}
+	h2_shutdown(h->conn.h2);
+	h2_conn_touch(&h->conn);
+}
+
+void http2_drain(struct session *s)
+{
+	h2_shutdown(s->http2->conn.h2);
+	h2_conn_touch(&s->http2->conn);
+}
+
+void http2_free(struct http2 *h)
+{
+	struct exchange *x;
+	struct h2_leg *l;
+
+	if (!h)
+		return;
+	while ((l = list_first(&h->conn.legs, struct h2_leg, link))) {
+		x = l->leg.exchange;
+		h2_leg_fini(l);
+		free(l);
+		if (x)
+			exchange_abandon(x, AUDIT_REASON_CLIENT_ABORTED);
+	}
+	h2_conn_fini(&h->conn);
+	free(h);
+}
