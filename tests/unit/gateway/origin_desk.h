@@ -74,7 +74,7 @@ static inline struct origin *begin(struct desk *d, const struct sandbox *s,
 				   const struct destination *to)
 {
 	d->called = false;
-	return origin_open(d->worker, s, to, d->grant, on_origin, d);
+	return origin_open(d->worker, s, to, d->grant, false, on_origin, d);
 }
 
 /* Opened, or failed: then ->open is false. */

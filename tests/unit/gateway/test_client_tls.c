@@ -15,6 +15,7 @@ struct desk {
 	SSL_SESSION *session;  /* newest that the far side was given */
 	int near_ok, far_ok;   /* 1 when shaken */
 	unsigned long far_why; /* the alert, as OpenSSL reports it */
+	bool h2;	       /* as if the origin spoke it */
 };
 
 static int on_session(SSL *ssl, SSL_SESSION *session)
@@ -93,7 +94,7 @@ static void begin(struct desk *d, const char *sandbox, const char *name)
 
 	desk_end(d);
 	d->near = client_ssl_new(g->client_ctx, leaf, g->leaf_key,
-				 span_str(sandbox), span_str(name));
+				 span_str(sandbox), span_str(name), d->h2);
 	X509_free(leaf);
 	assert_non_null(d->near);
 	d->far = SSL_new(d->client);
@@ -191,7 +192,7 @@ static void client__a_key_of_another_leaf_is_refused(void **state)
 
 	must(!leaf_key_new(&other));
 	assert_null(client_ssl_new(g->client_ctx, leaf, other, SPAN("s"),
-				   SPAN("a.example")));
+				   SPAN("a.example"), false));
 	ERR_clear_error();
 	EVP_PKEY_free(other);
 	X509_free(leaf);
@@ -288,6 +289,35 @@ static void alpn__takes_http_1_1(void **state)
 	assert_int_equal(len, 0);
 }
 
+static void alpn__prefers_h2_where_it_may(void **state)
+{
+	static const struct {
+		struct span offered;
+		const char *chosen;
+	} cases[] = {
+		{ SPAN_INIT("\x02h2\x08http/1.1"), "h2" },
+		{ SPAN_INIT("\x08http/1.1\x02h2"), "h2" },
+		{ SPAN_INIT("\x02h2"), "h2" },
+		{ SPAN_INIT("\x08http/1.1"), "http/1.1" },
+	};
+	struct desk *d = *state;
+	const unsigned char *chosen;
+	unsigned len;
+	size_t i;
+
+	d->h2 = true;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		offer(d, cases[i].offered.ptr, cases[i].offered.len);
+		assert_true(shake(d));
+		SSL_get0_alpn_selected(d->far, &chosen, &len);
+		assert_span(span_of(chosen, len), cases[i].chosen);
+	}
+	begin(d, "s", "a.example"); /* none offered: none chosen */
+	assert_true(shake(d));
+	SSL_get0_alpn_selected(d->far, &chosen, &len);
+	assert_int_equal(len, 0);
+}
+
 static void alpn__alerts_when_nothing_fits(void **state)
 {
 	static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
@@ -315,6 +345,7 @@ int main(void)
 		DESK_TEST(ticket__is_for_one_sandbox_and_one_name),
 		DESK_TEST(ticket__ties_are_unambiguous),
 		DESK_TEST(alpn__takes_http_1_1),
+		DESK_TEST(alpn__prefers_h2_where_it_may),
 		DESK_TEST(alpn__alerts_when_nothing_fits),
 	};
 

@@ -8,6 +8,7 @@
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/grant.h"
 #include "gateway/session/h1_emit.h"
+#include "gateway/session/leg.h"
 
 enum { OUT_BYTES = 64 * 1024 };
 
@@ -228,15 +229,28 @@ static void request__says_when_there_is_no_room(void **state)
 /* -- responses --------------------------------------------------------------
  */
 
+/* What of a head the emitter is given. */
+static struct response response_of(const struct h1_response *parsed)
+{
+	return (struct response){
+		.status = parsed->status,
+		.reason = parsed->reason,
+		.headers = parsed->headers,
+	};
+}
+
 static void emit_response(struct desk *d, const char *head, struct h1_reply how,
 			  const char *expected)
 {
 	struct h1_response parsed;
+	struct response response;
 
 	assert_int_equal(
 		h1_parse_response(span_str(head), SPAN("GET"), &parsed), H1_OK);
+	response = response_of(&parsed);
 	buf_clear(&d->out);
-	assert_int_equal(h1_emit_response(&d->req, &parsed, &how, &d->out), 0);
+	assert_int_equal(h1_emit_response(&d->req, &response, &how, &d->out),
+			 0);
 	assert_span(buf_peek(&d->out), expected);
 }
 
@@ -303,20 +317,32 @@ static void response__is_redacted_when_injected(void **state)
 	assert_int_equal(d->audit.redactions, 5);
 }
 
+/* Part of a head would be taken for the beginning of what is said instead. */
 static void response__says_when_there_is_no_room(void **state)
 {
-	CLEANUP(buf_fini) struct buf out = BUF_INIT(30);
+	static const struct span before = SPAN_INIT("before");
 	const struct h1_reply how = { 0 };
 	struct desk *d = *state;
 	struct h1_response parsed;
+	struct response response;
+	size_t room;
 
 	inject(d, "Authorization", "Bearer ", "t0ken");
 	assert_int_equal(h1_parse_response(SPAN("HTTP/1.1 200 OK\r\n"
 						"X-Echo: t0ken t0ken\r\n\r\n"),
 					   SPAN("GET"), &parsed),
 			 H1_OK);
-	assert_int_equal(h1_emit_response(&d->req, &parsed, &how, &out),
-			 -ENOBUFS);
+	response = response_of(&parsed);
+	for (room = 0; room <= 50; room++) {
+		CLEANUP(buf_fini) struct buf out = BUF_INIT(before.len + room);
+
+		must(!buf_put(&out, before));
+		assert_int_equal(
+			h1_emit_response(&d->req, &response, &how, &out),
+			room < 50 ? -ENOBUFS : 0);
+		if (room < 50)
+			assert_span(buf_peek(&out), "before");
+	}
 }
 
 #define DESK_TEST(fn) cmocka_unit_test_setup_teardown(fn, desk_open, desk_close)
