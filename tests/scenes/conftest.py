@@ -80,7 +80,8 @@ def open_lab(tag="", config=None, prepare=None):
         lab.configure(pins={
             name + ".lab.test": [ORIGIN4, ORIGIN6]
             for name in ("api", "plain", "pinned", "deep.sub", "git", "limited", "big", "short")
-        } | {"evil.lab.test": [OTHER4]})
+        } | {"evil.lab.test": [OTHER4], "two.lab.test": ["10.212.2.5"],
+             "grpc.lab.test": ["10.212.2.6"], "ws.lab.test": ["10.212.2.7"]})
         lab.start()
         for s in lab.sandboxes:
             lab.register(s, team="lab")
