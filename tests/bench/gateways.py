@@ -22,6 +22,7 @@ class Gateway:
     """A peer behind a redirect. name, package and version() of its own."""
     name = package = None
     binary = None
+    resumes = True  # TLS sessions of clients
 
     def __init__(self, place):
         self.place = place
@@ -269,6 +270,7 @@ def request(flow):
 
 class Squid(Gateway):
     name, package, binary = "squid", "squid-openssl", "squid"
+    resumes = False
 
     def command(self):
         t, d = self.place.tmp, self.dir

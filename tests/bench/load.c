@@ -34,8 +34,11 @@
 enum {
 	CONNS_MAX = 16384,
 	OPENING_MAX = 32, /* connections of "idle" that come up at once */
-	WAIT_STEP_US = 5000,
-	WAIT_CONNS = 100, /* so each attempt has half a second */
+	/* After a refusal, and while nothing is answered. More attempts would
+	 * be a load of their own to a gateway that is slow to start. */
+	WAIT_SOON_US = 2000,
+	WAIT_LATER_US = 50 * 1000,
+	WAIT_CONNS = 100,
 	WAIT_GIVE_UP_US = 60 * 1000 * 1000,
 	EVENTS = 256,
 };
@@ -79,7 +82,7 @@ static void load_end(struct load *l)
 /* Warm, then measured. */
 static void step_timed(struct load *l, uint64_t now_us)
 {
-	if (now_us < l->end_us)
+	if (now_us < l->end_us || l->up_count < l->plan->conns)
 		return;
 	if (l->measuring)
 		load_end(l);
@@ -136,11 +139,13 @@ static void step_idle(struct load *l, uint64_t now_us)
 
 static void step_wait(struct load *l, uint64_t now_us)
 {
+	struct conn *last = &l->conns[(l->begun + WAIT_CONNS - 1) % WAIT_CONNS];
 	struct conn *c = &l->conns[l->begun % WAIT_CONNS];
+	bool refused = last->state == CONN_NONE;
 
-	if (now_us < l->due_us)
+	if (now_us < l->due_us + (refused ? 0 : WAIT_LATER_US))
 		return;
-	l->due_us = now_us + WAIT_STEP_US;
+	l->due_us = now_us + WAIT_SOON_US;
 	if (now_us > l->begin_us + WAIT_GIVE_UP_US) {
 		(void)fprintf(stderr, "nothing serves\n");
 		exit(1);
@@ -182,7 +187,7 @@ static struct timespec load_patience(const struct load *l)
 	uint64_t now_us = clock_us(), us = 10000;
 
 	if (l->plan->mode == MODE_PACED || l->plan->mode == MODE_WAIT)
-		us = l->due_us > now_us ? MIN(us, l->due_us - now_us) : 500;
+		us = l->due_us > now_us ? MIN(us, l->due_us - now_us) : 1000;
 	return (struct timespec){ .tv_nsec = (long)us * 1000 };
 }
 

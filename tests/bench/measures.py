@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from place import DOMAIN, FRESH, cpu_ns, pss_kib
+from place import DOMAIN, FRESH, cpu_ns, prefer, pss_kib
 
 
 class Invalid(Exception):
@@ -15,21 +15,26 @@ class Test:
     name: str
     title: str
     load: list = field(default_factory=list)  # arguments of the load generator
-    seconds: float = 0  # 0: it ends by itself
+    seconds: float = 0  # 0: it ends by itself, or after `count`
+    count: int = 0
     warm_s: float = 0.5
     resumed: bool = False  # most handshakes must be
     direct: bool = True  # it can be done without a gateway
 
+    def is_for(self, gateway):
+        return ((self.direct or gateway.name != "direct") and
+                (gateway.resumes or not self.resumed))
+
 
 TESTS = [
-    Test("keep", "kept-alive exchanges, 1 KiB, 32 connections", ["-m", "keep", "-c", 32], 4),
+    Test("keep", "kept-alive exchanges, 1 KiB, 32 connections", ["-m", "keep", "-c", 32], 2),
     Test("paced", "400 exchanges per second, 32 connections",
-         ["-m", "paced", "-r", 400, "-c", 32], 4),
-    Test("full", "connection per exchange, full handshake", ["-m", "close", "-c", 16], 4),
+         ["-m", "paced", "-r", 400, "-c", 32], 2),
+    Test("full", "connection per exchange, full handshake", ["-m", "close", "-c", 16], 2),
     Test("resumed", "connection per exchange, resumed handshake",
-         ["-m", "close", "-c", 16, "-R"], 4, resumed=True),
-    Test("64k", "64 KiB bodies, 8 connections", ["-m", "keep", "-c", 8, "-u", "/64k"], 4),
-    Test("64m", "64 MiB bodies, 1 connection", ["-m", "keep", "-u", "/64m"], 5, 1.0),
+         ["-m", "close", "-c", 16, "-R"], 2, resumed=True),
+    Test("64k", "64 KiB bodies, 8 connections", ["-m", "keep", "-c", 8, "-u", "/64k"], 2),
+    Test("64m", "64 MiB bodies, 1 connection", ["-m", "keep", "-u", "/64m"], count=16),
     Test("idle", "1,000 idle connections", ["-m", "idle", "-c", 1000], 1.5, direct=False),
     Test("first", "first contact with a host never seen, one after another",
          ["-m", "close", "-n", len(FRESH), "-N", len(FRESH), "-H", f"fresh%u.{DOMAIN}"]),
@@ -80,11 +85,14 @@ def measure(place, gateway, test, scale):
     args = test.load + gateway.load_args()
     if test.seconds:
         args += ["-s", test.seconds * scale, "-w", test.warm_s]
+    if test.count:
+        args += ["-n", max(2, int(test.count * scale))]
     try:
         ready_ms = serve(place, gateway)
         if test.name == "start":
             return {"ready_ms": ready_ms}
         pids = gateway.pids()
+        prefer(pids, place.nice)
         if test.name == "first":  # the gateway is warm, the hosts are not
             place.load(gateway.ca, "-m", "close", "-n", 20, *gateway.load_args())
         if test.name == "idle":
