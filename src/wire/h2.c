@@ -193,7 +193,7 @@ static void fail_of_nghttp2(struct h2 *h, int error)
 
 int h2_input(struct h2 *h, uint64_t now_ms, struct span bytes)
 {
-	const char *why = NULL;
+	struct h2_verdict verdict = { 0 };
 	size_t take;
 	ssize_t n;
 
@@ -202,14 +202,14 @@ int h2_input(struct h2 *h, uint64_t now_ms, struct span bytes)
 	if (h->failed || h->lost)
 		return h->failed ?: -ECONNABORTED;
 	h->calling = h->inside = true;
-	take = h2_guard_watch(&h->guard, now_ms, bytes, &why);
+	take = h2_guard_watch(&h->guard, now_ms, bytes, &verdict);
 	n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.ptr,
 				     take);
 	h->inside = false;
 	if (n < 0)
 		fail_of_nghttp2(h, (int)n);
-	if (why)
-		h2_fail(h, -EPROTO, NGHTTP2_ENHANCE_YOUR_CALM, why);
+	if (verdict.why)
+		h2_fail(h, -EPROTO, verdict.code, verdict.why);
 	/* whether nghttp2 gave up is seen by its GOAWAY */
 	h2_out_pump(h);
 	h2_events_tell(h);

@@ -68,6 +68,8 @@ void h2_stream_gone(struct h2 *h, struct h2_stream *s, uint32_t code)
 	s->code = code;
 	s->sending = false;
 	s->direct = SPAN_NONE;
+	if (s->remote_ended)
+		h2_guard_finished(&h->guard, s->id);
 	if (h->block && h->block->stream == s)
 		h2_block_free(h);
 	h2_stream_forgive(h, s);

@@ -375,6 +375,37 @@ static void h2__head_too_large_to_send(void **state)
 	h2_pair_close(&p);
 }
 
+/* Credentials and what is marked never enter a dynamic table, others do. */
+static void h2__sensitive_is_never_indexed(void **state)
+{
+	struct h2_pair p = { 0 };
+	struct h2_head head;
+	size_t first = 0, second = 0;
+	unsigned i;
+
+	(void)state;
+	h2_pair_open(&p, NULL, NULL);
+	h2_get_head(&head, "GET", "/");
+	h2_put_field(&head.headers, "x-key", "0123456789");
+	h2_put_field(&head.headers, "x-api-key", "9876543210");
+	h2_put_field(&head.headers, "cookie", "a=b; c=d");
+	h2_put_field(&head.headers, "accept", "text/x-long-enough");
+	head.headers.items[0].sensitive = true;
+	for (i = 0; i < 2; i++) {
+		assert_true(h2_request(p.client.h, &head, true, NULL) > 0);
+		first = i ? first : h2_move(&p, &p.client, &p.server);
+		second = i ? h2_move(&p, &p.client, &p.server) : 0;
+		buf_clear(i ? &p.client.log : &p.server.log);
+	}
+	assert_log(&p.server, "3 head. GET https a.example / x-key=0123456789! "
+			      "x-api-key=9876543210! cookie=a=b; c=d! "
+			      "accept=text/x-long-enough\n3 end\n");
+	/* the second time the accept field is one byte, the secrets whole */
+	assert_in_range(first - second, 15, 30);
+	assert_true(second > 40);
+	h2_pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +422,7 @@ int main(void)
 		cmocka_unit_test(h2__plain_connect),
 		cmocka_unit_test(h2__requests_that_lack_something),
 		cmocka_unit_test(h2__head_too_large_to_send),
+		cmocka_unit_test(h2__sensitive_is_never_indexed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

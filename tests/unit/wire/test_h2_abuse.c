@@ -338,6 +338,94 @@ static void abuse__protocol_errors(void **state)
 	buf_fini(&b);
 }
 
+/* What nghttp2 would pass over. */
+static void stray(const char *what, void (*put)(struct buf *b), uint32_t code)
+{
+	struct buf b = BUF_INIT(1000);
+	struct h2_end e;
+	size_t step;
+
+	for (step = 0; step < 20; step++) {
+		h2_server_open(&e, NULL);
+		h2_put_head(&b, 5, 0, H2_GET);
+		h2_put_frame(&b, H2F_RST_STREAM, 0, 5, SPAN("\0\0\0\x8"));
+		put(&b);
+		h2_feed(&e, T0, step, buf_peek(&b));
+		if (h2_error_code(e.h) != code)
+			fail_msg("%s: %s", what, h2_error(e.h));
+		assert_int_equal(e.failed, code ? -EPROTO : 0);
+		buf_clear(&b);
+		h2_end_close(&e);
+	}
+	buf_fini(&b);
+}
+
+static void late_data(struct buf *b)
+{
+	h2_put_frame(b, H2F_DATA, H2F_END, 5, SPAN("x"));
+}
+
+static void late_head(struct buf *b)
+{
+	h2_put_head(b, 5, H2F_END, "x y");
+}
+
+static void id_back(struct buf *b)
+{
+	h2_put_head(b, 3, H2F_END, H2_GET);
+}
+
+static void priority_of_none(struct buf *b)
+{
+	h2_put_frame(b, H2F_PRIORITY, 0, 0, SPAN("\0\0\0\1\0"));
+}
+
+static void priority_on_itself(struct buf *b)
+{
+	h2_put_frame(b, H2F_PRIORITY, 0, 7, SPAN("\x80\0\0\7\0"));
+}
+
+static void priority_fine(struct buf *b)
+{
+	h2_put_frame(b, H2F_PRIORITY, 0, 7, SPAN("\0\0\0\5\0"));
+	h2_put_frame(b, H2F_WINDOW_UPDATE, 0, 5, SPAN("\0\0\0\1"));
+	h2_put_head(b, 9, H2F_END, H2_GET);
+}
+
+static void abuse__stray_frames(void **state)
+{
+	(void)state;
+	stray("DATA after RST_STREAM", late_data, H2_STREAM_CLOSED);
+	stray("HEADERS after RST_STREAM", late_head, H2_STREAM_CLOSED);
+	stray("id goes back", id_back, H2_PROTOCOL_ERROR);
+	stray("PRIORITY of 0", priority_of_none, H2_PROTOCOL_ERROR);
+	stray("PRIORITY on itself", priority_on_itself, H2_PROTOCOL_ERROR);
+	stray("fine", priority_fine, H2_NO_ERROR);
+}
+
+/* What was sent before our RST_STREAM came is no error. */
+static void abuse__frames_in_flight_pass(void **state)
+{
+	struct buf b = BUF_INIT(1000);
+	struct h2_end e;
+
+	(void)state;
+	h2_server_open(&e, NULL);
+	h2_put_head(&b, 1, 0, H2_GET);
+	(void)h2_play(&e, T0, &b);
+	h2_reset(e.h, 1, H2_CANCEL);
+	(void)h2_play(&e, T0, &b);
+	h2_put_frame(&b, H2F_DATA, 0, 1, SPAN("x"));
+	h2_put_head(&b, 1, H2F_END, "x y");
+	h2_put_head(&b, 3, H2F_END, H2_GET);
+	(void)h2_play(&e, T0, &b);
+	assert_int_equal(e.failed, 0);
+	assert_log(&e, "1 head GET https a /\n1 closed CANCEL\n"
+		       "3 head. GET https a /\n3 end\n");
+	h2_end_close(&e);
+	buf_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +435,8 @@ int main(void)
 		cmocka_unit_test(abuse__hpack_bomb),
 		cmocka_unit_test(abuse__client_that_does_not_read),
 		cmocka_unit_test(abuse__protocol_errors),
+		cmocka_unit_test(abuse__stray_frames),
+		cmocka_unit_test(abuse__frames_in_flight_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
