@@ -40,6 +40,9 @@ static void feed_barrier(struct gateway *g, uint32_t serial)
 {
 	struct parcel *p = parcel_new(g, PARCEL_BARRIER);
 
+	if (g->renewed) /* what was not said again is not so any more */
+		parcel_send(parcel_new(g, PARCEL_SWEEP));
+	g->renewed = false;
 	p->serial = serial;
 	parcel_send(p);
 }

@@ -144,6 +144,8 @@ static void gateway_peer(struct gateway *g, const struct msg_peer *peer, int fd)
 		g->control = chan_free(g->control);
 		if (chan_new(g->loop, fd, &control_ops, g, &g->control))
 			g->control = NULL;
+		g->renewed = true;
+		parcel_send(parcel_new(g, PARCEL_RENEW));
 		return;
 	case ROLE_VAULT:
 		g->vault = chan_free(g->vault);

@@ -46,6 +46,7 @@ struct gateway {
 	/* accepting begins when both are true */
 	bool started; /* the supervisor said START */
 	bool synced;  /* control has told everything once */
+	bool renewed; /* a new control has not told everything yet */
 	struct gateway_socket sockets[GATEWAY_LISTENERS_MAX];
 	unsigned socket_count;
 
@@ -66,6 +67,8 @@ enum parcel_kind {
 	PARCEL_BINDINGS,
 	PARCEL_NODE,
 	PARCEL_AUDIT,
+	PARCEL_RENEW,
+	PARCEL_SWEEP,
 	PARCEL_BARRIER,
 	PARCEL_STATUS,
 	PARCEL_LISTENERS,

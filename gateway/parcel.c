@@ -119,6 +119,12 @@ static void parcel_apply(struct worker *w, struct parcel *p)
 	case PARCEL_AUDIT:
 		audit_log_set_fd(w->audit_log, p->audit_fd);
 		return;
+	case PARCEL_RENEW:
+		facts_renew(&w->facts);
+		return;
+	case PARCEL_SWEEP:
+		facts_sweep(&w->facts);
+		break;
 	case PARCEL_BARRIER:
 		if (w->facts_dirty)
 			worker_facts_changed(w);

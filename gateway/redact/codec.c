@@ -16,6 +16,7 @@
 
 #include "gateway/redact/decoder.h"
 #include "src/base/err.h"
+#include "src/base/secret.h"
 
 enum { BETWEEN_BYTES = 16 * 1024 };
 
@@ -134,6 +135,8 @@ struct codec *codec_free(struct codec *c)
 	for (i = 0; i < c->count; i++) {
 		if (c->stages[i].decoder)
 			c->stages[i].kind->free(c->stages[i].decoder);
+		if (c->stages[i].between)
+			secret_wipe(c->stages[i].between, BETWEEN_BYTES);
 		free(c->stages[i].between);
 	}
 	free(c);

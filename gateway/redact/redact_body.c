@@ -5,6 +5,7 @@
 
 #include "gateway/redact/automaton.h"
 #include "src/base/err.h"
+#include "src/base/secret.h"
 
 enum { STEP_BYTES = 16 * 1024 };
 
@@ -53,15 +54,15 @@ uint64_t redact_body_hits(const struct redact_body *b)
 	return b->stream.hits;
 }
 
+/* text has room for STEP_BYTES. */
 static int body_decode(struct redact_body *b, struct span *piece, size_t max,
-		       const struct redact_sink *sink)
+		       const struct redact_sink *sink, char *text)
 {
 	size_t given = 0, len;
-	char text[STEP_BYTES];
 	int r;
 
 	while (given < max) {
-		r = codec_read(b->codec, piece, text, sizeof(text), &len);
+		r = codec_read(b->codec, piece, text, STEP_BYTES, &len);
 		if (r || !len)
 			return r;
 		r = redact_stream_feed(&b->stream, span_of(text, len), sink);
@@ -70,6 +71,17 @@ static int body_decode(struct redact_body *b, struct span *piece, size_t max,
 		given += len;
 	}
 	return REDACT_MORE;
+}
+
+/* What is decoded and not yet masked leaves no copy behind. */
+static int body_feed_coded(struct redact_body *b, struct span *piece,
+			   size_t max, const struct redact_sink *sink)
+{
+	char text[STEP_BYTES];
+	int r = body_decode(b, piece, max, sink, text);
+
+	secret_wipe(text, sizeof(text));
+	return r;
 }
 
 int redact_body_feed(struct redact_body *b, struct span *piece, size_t max,
@@ -81,7 +93,7 @@ int redact_body_feed(struct redact_body *b, struct span *piece, size_t max,
 	if (b->error)
 		return b->error;
 	if (b->codec) {
-		r = body_decode(b, piece, max, sink);
+		r = body_feed_coded(b, piece, max, sink);
 	} else {
 		*piece = span_from(*piece, piece->len);
 		r = redact_stream_feed(&b->stream, whole, sink);

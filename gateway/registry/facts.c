@@ -17,6 +17,8 @@ void facts_init(struct facts *f)
 	map_init(&f->by_id);
 	map_init(&f->policies);
 	map_init(&f->bindings);
+	map_init(&f->stale_policies);
+	map_init(&f->stale_bindings);
 }
 
 void facts_fini(struct facts *f)
@@ -34,6 +36,8 @@ void facts_fini(struct facts *f)
 	map_fini(&f->by_id);
 	map_fini(&f->policies);
 	map_fini(&f->bindings);
+	map_fini(&f->stale_policies);
+	map_fini(&f->stale_bindings);
 	f->overlay = policy_unref(f->overlay);
 	f->names = names_unref(f->names);
 	f->own = own_unref(f->own);
@@ -108,6 +112,7 @@ void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg)
 
 	f->version++;
 	if (s && sandbox_is_same(s, msg)) {
+		s->stale = false;
 		s->policy = msg->policy;
 		return;
 	}
@@ -133,6 +138,7 @@ static struct span id_key(const uint32_t *id)
 void facts_put_policy(struct facts *f, struct policy *p)
 {
 	f->version++;
+	(void)map_take(&f->stale_policies, id_key(&p->id));
 	policy_ref(p);
 	if (!p->id) {
 		(void)policy_unref(f->overlay);
@@ -154,7 +160,49 @@ void facts_drop_policy(struct facts *f, uint32_t id)
 void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b)
 {
 	f->version++;
+	(void)map_take(&f->stale_bindings, scope);
 	(void)bindings_unref(map_set(&f->bindings, scope, bindings_ref(b)));
+}
+
+/* Every key of `from`, with any value: a set. */
+static void map_copy_keys(const struct map *from, struct map *to)
+{
+	struct span key;
+	size_t cursor = 0;
+	void *item;
+
+	map_fini(to);
+	while ((item = map_next(from, &cursor, &key)))
+		(void)map_set(to, key, item);
+}
+
+void facts_renew(struct facts *f)
+{
+	struct sandbox *s;
+	size_t cursor = 0;
+
+	while ((s = map_next(&f->by_id, &cursor, NULL)))
+		s->stale = true;
+	map_copy_keys(&f->policies, &f->stale_policies);
+	map_copy_keys(&f->bindings, &f->stale_bindings);
+}
+
+void facts_sweep(struct facts *f)
+{
+	struct span key;
+	struct sandbox *s;
+	size_t cursor = 0;
+
+	while ((s = map_next(&f->by_id, &cursor, NULL)))
+		if (s->stale)
+			facts_drop_sandbox(f, span_str(s->id));
+	for (cursor = 0; map_next(&f->stale_policies, &cursor, &key);)
+		(void)policy_unref(map_take(&f->policies, key));
+	for (cursor = 0; map_next(&f->stale_bindings, &cursor, &key);)
+		(void)bindings_unref(map_take(&f->bindings, key));
+	map_fini(&f->stale_policies);
+	map_fini(&f->stale_bindings);
+	f->version++;
 }
 
 void facts_put_own(struct facts *f, struct own_addresses *own)

@@ -45,6 +45,7 @@ struct sandbox {
 	uint8_t addrs[MSG_ADDRS_MAX][16];
 	unsigned refs; /* worker-local: sessions hold one */
 	bool gone;     /* deregistered; its sessions end */
+	bool stale;    /* see facts_renew() */
 	unsigned connections;
 };
 
@@ -64,10 +65,18 @@ struct facts {
 	struct names *names;
 	struct own_addresses *own;
 	uint64_t version; /* moves with every change */
+	/* Keys that a new control has not said again; see facts_renew(). */
+	struct map stale_policies, stale_bindings;
 };
 
 void facts_init(struct facts *f);
 void facts_fini(struct facts *f);
+
+/* Control is a new process and says everything again. Until it is through,
+ * what the old one said stays in force; then facts_sweep() drops what was not
+ * repeated: it was taken back while nobody listened. */
+void facts_renew(struct facts *f);
+void facts_sweep(struct facts *f);
 
 /* Borrowed: a session that keeps it calls sandbox_ref(). NULL: unknown. */
 struct sandbox *facts_find_sandbox(struct facts *f, const struct addr *source,

@@ -210,10 +210,11 @@ static enum moved response_move(struct exchange *x)
 	case LEG_BROKEN:
 		return origin_failed(x);
 	}
-	response_note(x, &response);
+	/* a head is passed on whole or not at all: then 502 can be said */
 	if (front->ops->respond(front, &x->request, &response))
 		return fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
 			    "its head does not fit");
+	response_note(x, &response);
 	return MOVED_SOME;
 }
 

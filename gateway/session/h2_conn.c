@@ -53,12 +53,20 @@ void h2_conn_touch(struct h2_conn *c)
 /* -- running -----------------------------------------------------------------
  */
 
-/* Exchanges with news. Each may end itself, other legs, or begin new ones. */
+/* Exchanges with news. Each may end itself, other legs, or begin new ones. What
+ * gets news meanwhile waits for the next round, so that one exchange that
+ * always has some does not keep the loop. */
 static void conn_run_ready(struct h2_conn *c)
 {
+	struct list batch;
 	struct h2_leg *l;
 
+	list_init(&batch);
 	while ((l = list_first(&c->ready, struct h2_leg, ready))) {
+		list_remove(&l->ready);
+		list_push(&batch, &l->ready);
+	}
+	while ((l = list_first(&batch, struct h2_leg, ready))) {
 		list_remove(&l->ready);
 		if (!l->leg.exchange)
 			continue;
@@ -70,6 +78,8 @@ static void conn_run_ready(struct h2_conn *c)
 		}
 		/* l may be gone */
 	}
+	if (!list_is_empty(&c->ready))
+		h2_conn_touch(c);
 }
 
 /* The peer is gone or cannot be believed: every stream ends. */
@@ -155,6 +165,11 @@ static void conn_settle(struct h2_conn *c)
 	conn_wait(c);
 }
 
+static void on_nothing(void *ctx)
+{
+	(void)ctx;
+}
+
 void h2_conns_settle(struct worker *w)
 {
 	unsigned round;
@@ -174,6 +189,8 @@ void h2_conns_settle(struct worker *w)
 			conn_settle(c);
 		}
 	}
+	if (!list_is_empty(&w->h2_dirty)) /* the rest in the next turn */
+		loop_post(w->loop, on_nothing, NULL);
 }
 
 /* -- legs
@@ -289,8 +306,13 @@ int h2_leg_flush(struct leg *leg)
 
 void h2_leg_want(struct leg *leg, unsigned what)
 {
-	(void)leg;
-	(void)what; /* news comes by itself */
+	struct h2_leg *l = of(leg);
+
+	/* News comes by itself, but that there is room is none. */
+	if (what & LEG_WRITE && leg_is_live(l) && h2_leg_room(leg)) {
+		h2_leg_news(l);
+		h2_conn_touch(l->conn);
+	}
 }
 
 /* -- callbacks of the wire

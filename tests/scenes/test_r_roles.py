@@ -84,3 +84,28 @@ def test_sighup_reopens_the_audit_file(lab, sandbox):
     lab.wait(lambda: lab.audit_path.exists(), 5, "the new audit file")
     lab.wait(lambda: sandbox.curl(f"{API}/rotated")[0] == 200 and lab.records(path="/rotated"), 5,
              "a record in the new file")
+
+
+def test_what_was_taken_back_while_control_was_gone_is_gone(lab, sandbox, neighbour, origin_seen):
+    """A gateway must not keep a sandbox that control forgot in its last moment."""
+    gateway, control = lab.role_pid("gateway"), lab.role_pid("control")
+    os.kill(gateway, signal.SIGSTOP)  # it will not hear of the removal
+    try:
+        import threading
+        removal = threading.Thread(target=lambda: lab.admin.call(
+            "DELETE", f"/v1/sandboxes/{neighbour.id}"))
+        removal.daemon = True
+        removal.start()
+        time.sleep(0.5)
+        os.kill(control, signal.SIGKILL)
+    finally:
+        os.kill(gateway, signal.SIGCONT)
+    lab.wait(lambda: _pid_or_none(lab, "control", control), 5, "the new control")
+    lab.wait(lambda: neighbour.id not in
+             {s["id"] for s in lab.admin.get("/v1/sandboxes")["sandboxes"]}, 5, "the removal")
+    lab.wait(lambda: sandbox.curl(f"{API}/still")[0] == 200, 5, "service")
+    status, _, _ = neighbour.curl("--resolve", f"plain.lab.test:80:{ORIGIN4}",
+                                  "http://plain.lab.test/removed")
+    assert status == 0 and not origin_seen(path="/removed")
+    lab.register(neighbour, team="lab")
+    lab.wait(lambda: neighbour.curl(f"{API}/again")[0] == 200, 5, "the neighbour")

@@ -586,7 +586,7 @@ static void flush__is_when_it_is_sent(void **state)
 static void flush__makes_room_for_the_other_leg(void **state)
 {
 	struct desk *d = *state;
-	char text[8];
+	char text[16];
 	int i;
 
 	for (i = 0; i < 100; i++) {
