@@ -5,7 +5,8 @@
  * as it is. Runs of such bytes are copied at once; escapes, UTF-8 sequences
  * and broken bytes end a run. A sequence is accepted as RFC 3629 defines it
  * (shortest form, no surrogates, up to U+10FFFF); each byte that is part of
- * none becomes one U+FFFD.
+ * none becomes one U+FFFD. Characters that end a line for some readers, or act
+ * on a terminal, are written as escapes.
  */
 
 #include "src/text/json.h"
@@ -52,6 +53,26 @@ static size_t utf8_len(struct span s)
 	return len;
 }
 
+/* A sequence that is not shown but does something: C1 controls, U+2028 to
+ * U+202E (line separators, embeddings), U+2066 to U+2069 (isolates). Its
+ * escape into dst (8 bytes); false: it is shown. */
+static bool escape_format(struct span sequence, char dst[8])
+{
+	const unsigned char *p = (const unsigned char *)sequence.ptr;
+	unsigned code = 0;
+
+	if (sequence.len == 2)
+		code = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+	else if (sequence.len == 3)
+		code = (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 |
+		       (p[2] & 0x3fu);
+	if ((code < 0x80 || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
+	    (code < 0x2066 || code > 0x2069))
+		return false;
+	(void)snprintf(dst, 8, "\\u%04x", code & 0xffffu);
+	return true;
+}
+
 /* The escape of an ASCII byte into dst (8 bytes); its length. */
 static size_t escape_ascii(unsigned char c, char *dst)
 {
@@ -82,6 +103,8 @@ static int escape_step(struct buf *buf, struct span *s)
 		put = span_of(escaped, escape_ascii(c, escaped));
 	} else if ((used = utf8_len(*s))) {
 		put = span_of(s->ptr, used);
+		if (escape_format(put, escaped))
+			put = span_of(escaped, 6);
 	} else {
 		used = 1;
 		put = SPAN("\xef\xbf\xbd");

@@ -68,7 +68,7 @@ class Sandbox:
         run("ip", "-n", self.ns, "-6", "route", "add", "default", "via", self.gw6)
         etc = Path("/etc/netns") / self.ns
         etc.mkdir(parents=True, exist_ok=True)
-        (etc / "resolv.conf").write_text(f"nameserver {self.gw4}\noptions timeout:2 attempts:1\n")
+        (etc / "resolv.conf").write_text(f"nameserver {self.gw4}\noptions timeout:4 attempts:2\n")
         (etc / "hosts").write_text("127.0.0.1 localhost\n")
 
     def detach(self):

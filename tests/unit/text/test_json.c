@@ -256,6 +256,12 @@ static void escape__makes_literals_of_any_bytes(void **state)
 		{ "\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\"" },
 		{ "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
 		  "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"" },
+		/* what ends a line for some, or acts on a terminal */
+		{ "\xc2\x80\xc2\x9f\xc2\xa0", "\"\\u0080\\u009f\xc2\xa0\"" },
+		{ "\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xae\xe2\x80\xaf",
+		  "\"\xe2\x80\xa7\\u2028\\u202e\xe2\x80\xaf\"" },
+		{ "\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa",
+		  "\"\\u2066\\u2069\xe2\x81\xaa\"" },
 		/* each byte that is part of nothing becomes U+FFFD */
 		{ "a\xff"
 		  "b",
