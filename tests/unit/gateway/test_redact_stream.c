@@ -223,6 +223,40 @@ static void stream__endless_chain(void **state)
 	kit_fini(&k);
 }
 
+/* More matches than have a place, in the begin of a longer one that never
+ * ends: what stands between the last is masked too, in every cut alike. */
+static void stream__too_many_pending(void **state)
+{
+	struct buf first = BUF_INIT(1024), out = BUF_INIT(1024);
+	char value[7 * 20 + 1], body[7 * 20 + 1];
+	struct kit k = { 0 };
+	size_t step, i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		memcpy(value + i * 7, "secret.", 7);
+	memcpy(body, value, sizeof(body));
+	value[sizeof(value) - 1] = '!';
+	body[sizeof(body) - 1] = '?';
+	kit_add(&k, "", span_of(value, sizeof(value)));
+	kit_add(&k, "", SPAN("secret"));
+	kit_build(&k);
+	(void)kit_redact(&k, span_of(body, sizeof(body)), 1, &first);
+	assert_int_equal(buf_len(&first), sizeof(body));
+	for (i = 0; i < sizeof(body) - 1; i++)
+		assert_true(buf_peek(&first).ptr[i] != 's');
+	assert_int_equal(buf_peek(&first).ptr[6], '.');
+	assert_int_equal(buf_peek(&first).ptr[sizeof(body) - 1], '?');
+	for (step = 2; step < sizeof(body); step++) {
+		buf_clear(&out);
+		(void)kit_redact(&k, span_of(body, sizeof(body)), step, &out);
+		assert_true(span_eq(buf_peek(&out), buf_peek(&first)));
+	}
+	buf_fini(&first);
+	buf_fini(&out);
+	kit_fini(&k);
+}
+
 static void text__masks_a_header(void **state)
 {
 	struct buf out = BUF_INIT(64);
@@ -253,6 +287,7 @@ int main(void)
 		cmocka_unit_test(stream__holds_back_only_begins),
 		cmocka_unit_test(stream__passes_on_errors),
 		cmocka_unit_test(stream__endless_chain),
+		cmocka_unit_test(stream__too_many_pending),
 		cmocka_unit_test(text__masks_a_header),
 	};
 
