@@ -65,6 +65,7 @@ static void job_finish(struct gateway *g, struct lease_job *job)
 {
 	struct parcel *p = parcel_new(g, PARCEL_BINDINGS);
 
+	bindings_settle(job->bindings);
 	(void)snprintf(p->scope, sizeof(p->scope), "%s", job->scope);
 	p->bindings = bindings_ref(job->bindings);
 	parcel_send(p);

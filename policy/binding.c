@@ -120,6 +120,8 @@ int binding_emit(const struct binding *b, bool with_revision, struct buf *buf)
 		list_emit(&o, "sandboxes", &b->sandboxes);
 	match_emit(&o, b);
 	auth_emit(&o, b);
+	if (b->redact_body)
+		json_put_bool(&o, "redactBody", true);
 	json_close(&o);
 	return json_done(&o);
 }

@@ -12,7 +12,8 @@
  *		"methods": ["GET", "POST"],	default GET POST PUT PATCH
  *						DELETE
  *		"paths": ["/v1/me"]},		default every path
- *    "auth": {"type": "bearer", "credential": "github-token"}}
+ *    "auth": {"type": "bearer", "credential": "github-token"},
+ *    "redactBody": true}			default false
  *
  * auth types: bearer {credential}, basic {credential: base64 of user:password},
  * apiKey {name, credential}, customHeaders {headers: [{name, credential}]}.
@@ -81,6 +82,7 @@ struct binding {
 	struct binding_list hosts;   /* canonical; wildcards begin "*." */
 	struct binding_list methods; /* upper-case */
 	struct binding_list paths;   /* exact, or prefix with a last '*' */
+	bool redact_body; /* answers' bodies too, not only their heads */
 	enum binding_auth auth;
 	struct binding_header headers[BINDING_HEADERS_MAX];
 	unsigned header_count; /* at least 1 */

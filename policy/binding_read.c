@@ -350,10 +350,23 @@ static int part_read(struct binding_reader *rd, const struct json *j,
 	return r;
 }
 
+static int redact_read(struct binding_reader *rd, const struct json *j)
+{
+	const struct json *value = json_find(j, "redactBody");
+	int r;
+
+	if (!value)
+		return 0;
+	r = json_want(value, JSON_KIND_BOOL, rd->where, rd->d);
+	rd->b->redact_body = json_bool(value);
+	return r;
+}
+
 static int binding_read(struct binding_reader *rd, const struct json *j)
 {
-	static const char *const known[] = { "name", "sandboxes", "match",
-					     "auth", "revision",  NULL };
+	static const char *const known[] = { "name", "sandboxes",  "match",
+					     "auth", "redactBody", "revision",
+					     NULL };
 	struct span name;
 	char shown[128];
 	int r;
@@ -378,6 +391,8 @@ static int binding_read(struct binding_reader *rd, const struct json *j)
 		r = part_read(rd, j, "match", match_read);
 	if (!r)
 		r = part_read(rd, j, "auth", binding_read_auth);
+	if (!r)
+		r = redact_read(rd, j);
 	return r;
 }
 

@@ -7,8 +7,11 @@
 
 #include "gateway/pipeline/redact.h"
 
+#include "gateway/redact/stream.h"
 #include "src/base/buf.h"
 #include "src/base/secret.h"
+
+enum { VALUE_BYTES = 1024 * 1024 };
 
 static const char replacement[] = "[REDACTED]";
 
@@ -69,7 +72,7 @@ static struct span find_echoes(const struct request *req, struct span value)
 	return echo;
 }
 
-int redact_value(struct request *req, struct span value, struct buf *out)
+static int redact_exact(struct request *req, struct span value, struct buf *out)
 {
 	struct span echo;
 	size_t before;
@@ -88,4 +91,20 @@ int redact_value(struct request *req, struct span value, struct buf *out)
 		value = span_from(value, before + echo.len);
 	}
 	return 0;
+}
+
+int redact_value(struct request *req, struct span value, struct buf *out)
+{
+	struct buf exact = BUF_INIT(VALUE_BYTES);
+	uint64_t hits = 0;
+	int r;
+
+	if (!req->automaton)
+		return redact_exact(req, value, out);
+	r = redact_exact(req, value, &exact);
+	if (!r) /* encoded forms of it, which keep their length */
+		r = redact_text(req->automaton, buf_peek(&exact), out, &hits);
+	req->audit->redactions += (unsigned)hits;
+	buf_wipe(&exact);
+	return r;
 }

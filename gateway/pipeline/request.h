@@ -15,6 +15,7 @@
 #include "src/base/arena.h"
 #include "src/wire/header.h"
 
+struct automaton;
 struct binding;
 struct bindings;
 struct grant;
@@ -64,6 +65,7 @@ struct request {
 	/* inject */
 	struct injection injections[INJECTIONS_MAX];
 	unsigned injection_count;
+	struct automaton *automaton; /* finds their forms; NULL: exact only */
 };
 
 /* Gives back what the stages took. */

@@ -44,6 +44,10 @@ enum step stage_inject(struct request *req)
 			return withhold(req, AUDIT_REASON_NO_LEASE);
 	}
 	req->injection_count = b->header_count;
+	req->automaton = bindings_automaton(req->bindings, b);
+	/* a body that cannot be searched is not asked for */
+	if (b->redact_body && !req->automaton)
+		return withhold(req, AUDIT_REASON_NO_REDACTION);
 	req->audit->injected = true;
 	return STEP_NEXT;
 }
@@ -56,4 +60,10 @@ bool inject_replaces(const struct request *req, struct span name)
 		if (span_eq_nocase(req->injections[i].name, name))
 			return true;
 	return false;
+}
+
+bool inject_forbids(const struct request *req, enum header_id id)
+{
+	return (id == HEADER_RANGE || id == HEADER_IF_RANGE) && req->binding &&
+	       req->binding->redact_body;
 }

@@ -9,8 +9,6 @@
 
 #include "gateway/redact/automaton_inside.h"
 
-#include <errno.h>
-
 #include "gateway/redact/forms.h"
 #include "gateway/redact/patterns.h"
 #include "src/base/err.h"

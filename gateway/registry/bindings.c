@@ -5,6 +5,8 @@
 
 #include <stdatomic.h>
 
+#include "gateway/redact/automaton.h"
+#include "gateway/redact/patterns.h"
 #include "src/base/err.h"
 #include "src/base/secret.h"
 
@@ -18,6 +20,7 @@ struct bindings {
 	struct binding_set *set;
 	struct credential *credentials;
 	unsigned count;
+	struct automaton **automata; /* one per binding of the set, or NULL */
 };
 
 static struct credential *credential_find(const struct bindings *b,
@@ -84,6 +87,9 @@ struct bindings *bindings_unref(struct bindings *b)
 	for (i = 0; i < b->count; i++)
 		(void)secret_free(b->credentials[i].value);
 	free(b->credentials);
+	for (i = 0; b->automata && i < b->set->count; i++)
+		(void)automaton_unref(b->automata[i]);
+	free(b->automata);
 	(void)binding_set_free(b->set);
 	free(b);
 	return NULL;
@@ -119,4 +125,47 @@ const struct secret *bindings_lease(const struct bindings *b,
 	const struct credential *c = credential_find(b, credential);
 
 	return c ? c->value : NULL;
+}
+
+static struct automaton *automaton_of(const struct bindings *b,
+				      const struct binding *binding)
+{
+	struct patterns *patterns = patterns_new();
+	struct automaton *a = NULL;
+	const struct secret *value;
+	bool whole = patterns != NULL;
+	unsigned i;
+	int r;
+
+	for (i = 0; whole && i < binding->header_count; i++) {
+		value = bindings_lease(b, binding->headers[i].credential);
+		r = value ? patterns_add(patterns, binding->headers[i].prefix,
+					 value)
+			  : PATTERNS_E_SHORT;
+		whole = r == 0 || r == PATTERNS_E_SHORT;
+	}
+	if (whole && patterns_count(patterns) && automaton_new(patterns, &a))
+		a = NULL;
+	(void)patterns_free(patterns);
+	return a;
+}
+
+void bindings_settle(struct bindings *b)
+{
+	unsigned i;
+
+	b->automata = must_alloc(b->set->count * sizeof(*b->automata));
+	for (i = 0; i < b->set->count; i++)
+		b->automata[i] = automaton_of(b, b->set->items[i]);
+}
+
+struct automaton *bindings_automaton(const struct bindings *b,
+				     const struct binding *binding)
+{
+	unsigned i;
+
+	for (i = 0; b->automata && i < b->set->count; i++)
+		if (b->set->items[i] == binding)
+			return b->automata[i];
+	return NULL;
 }

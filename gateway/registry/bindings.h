@@ -14,6 +14,7 @@
 #include "src/base/diag.h"
 #include "src/base/span.h"
 
+struct automaton;
 struct bindings;
 struct secret;
 
@@ -35,3 +36,11 @@ void bindings_give_lease(struct bindings *b, struct span credential,
 /* The value, or NULL when the vault had none. */
 const struct secret *bindings_lease(const struct bindings *b,
 				    struct span credential);
+
+/* All leases were given: makes what finds them in answers. Costs time once per
+ * set; main thread. */
+void bindings_settle(struct bindings *b);
+/* Finds every form of what the binding injects; NULL: its values are too short
+ * to look for in forms, or too many. Borrowed. */
+struct automaton *bindings_automaton(const struct bindings *b,
+				     const struct binding *binding);

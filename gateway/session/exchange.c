@@ -13,6 +13,7 @@
 #include "gateway/pipeline/admit.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/pipeline.h"
+#include "gateway/redact/redact_body.h"
 #include "gateway/session/back.h"
 #include "gateway/session/denial.h"
 #include "gateway/session/session.h"
@@ -24,7 +25,10 @@
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
-enum { EXCHANGE_ARENA_BYTES = 512 * 1024 };
+enum {
+	EXCHANGE_ARENA_BYTES = 512 * 1024,
+	REDACT_HELD_BYTES = 256 * 1024, /* one piece, by far */
+};
 
 static const unsigned state_moves[EXCHANGE_STATE_NUM] = {
 	[EXCHANGE_NONE] = 1u << EXCHANGE_ADMIT | 1u << EXCHANGE_ORIGIN |
@@ -59,6 +63,8 @@ static void exchange_free(struct exchange *x)
 		admit_cancel(&x->session->admission);
 	timer_stop(&x->timer);
 	exchange_release(x, false);
+	x->redact = redact_body_free(x->redact);
+	buf_wipe(&x->redact_held);
 	request_fini(&x->request);
 	arena_fini(&x->arena);
 	free(x);
@@ -371,6 +377,7 @@ struct exchange *exchange_new(struct session *s, struct leg *front)
 	x->audit.kind = AUDIT_HTTP;
 	x->audit.start_us = clock_us();
 	x->audit.decided_us = x->audit.connected_us = 0;
+	buf_init(&x->redact_held, REDACT_HELD_BYTES);
 	arena_init(&x->arena, EXCHANGE_ARENA_BYTES);
 	timer_init(&x->timer, s->worker->loop, on_timer);
 	return x;

@@ -17,10 +17,12 @@
 #include "gateway/pipeline/request.h"
 #include "gateway/session/leg.h"
 #include "src/base/arena.h"
+#include "src/base/buf.h"
 #include "src/io/loop.h"
 #include "src/wire/h1.h"
 
 struct origin;
+struct redact_body;
 struct session;
 
 enum exchange_state {
@@ -53,6 +55,11 @@ struct exchange {
 	bool reused;	/* the origin connection served before */
 	bool retried;
 	uint64_t upload_bytes, download_bytes;
+	/* where the binding asks for it: the body without the credential */
+	struct redact_body *redact;
+	struct buf redact_held; /* of an encoded body, for when there is room */
+	bool redact_more;	/* it has more to give, without further input */
+	uint64_t redact_hits;	/* of them, how many the audit has */
 	/* The request, of whatever version: for HTTP/2 as its HTTP/1.1 form
 	 * would be. Views into the arena; set by the front. Last, for its
 	 * fields are not cleared. */

@@ -12,6 +12,7 @@
 #include "gateway/session/exchange.h"
 
 #include "gateway/pipeline/redact.h"
+#include "gateway/session/redaction.h"
 #include "gateway/session/session.h"
 #include "gateway/worker.h"
 #include "src/base/buf.h"
@@ -196,6 +197,13 @@ static void response_note(struct exchange *x, const struct response *r)
 
 /* One head, interim or final. It is sent before the next one is asked for: an
  * origin may say interim ones for ever. */
+/* The answer's body cannot be shown to be free of the credential. */
+static enum moved unclean(struct exchange *x)
+{
+	return fail(x, AUDIT_REASON_NO_REDACTION, 502,
+		    "the body's encoding could not be opened");
+}
+
 static enum moved response_move(struct exchange *x)
 {
 	struct leg *front = x->front;
@@ -210,6 +218,8 @@ static enum moved response_move(struct exchange *x)
 	case LEG_BROKEN:
 		return origin_failed(x);
 	}
+	if (response.status >= 200 && redaction_begin(x, &response))
+		return unclean(x);
 	/* a head is passed on whole or not at all: then 502 can be said */
 	if (front->ops->respond(front, &x->request, &response))
 		return fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
@@ -218,24 +228,53 @@ static enum moved response_move(struct exchange *x)
 	return MOVED_SOME;
 }
 
+/* To the front, through the redaction where there is one. */
+static enum moved content_pass(struct exchange *x, struct span piece,
+			       size_t room)
+{
+	int r;
+
+	x->download_bytes += piece.len;
+	r = x->redact ? redaction_feed(x, piece, room)
+		      : x->front->ops->write(x->front, piece);
+	if (r > 0)
+		return unclean(x);
+	return r ? client_gone(x) : MOVED_SOME;
+}
+
+static enum moved content_ended(struct exchange *x)
+{
+	int r = x->redact ? redaction_finish(x) : 0;
+
+	if (r > 0)
+		return unclean(x);
+	return r ? client_gone(x) : download_ended(x);
+}
+
 static enum moved content_move(struct exchange *x, size_t room)
 {
 	enum moved moved = MOVED_NOTHING;
 	struct span piece;
 
 	while (!x->download_done && room) {
+		if (redaction_has_more(x)) {
+			moved = content_pass(x, SPAN_NONE, room);
+			if (moved == MOVED_GONE)
+				return moved;
+			room = x->front->ops->room(x->front);
+			continue;
+		}
 		switch (x->back->ops->read(x->back, room, &piece)) {
 		case LEG_NOTHING:
 			return moved;
 		case LEG_PIECE:
-			moved = MOVED_SOME;
-			x->download_bytes += piece.len;
-			if (x->front->ops->write(x->front, piece))
-				return client_gone(x);
+			moved = content_pass(x, piece, room);
+			if (moved == MOVED_GONE)
+				return moved;
 			room = room_left(x->front, room, piece);
 			break;
 		case LEG_END:
-			return download_ended(x);
+			return content_ended(x);
 		case LEG_BROKEN:
 			return origin_failed(x);
 		}

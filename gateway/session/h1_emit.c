@@ -59,7 +59,8 @@ static void put_request_fields(struct head_out *o, const struct request *req,
 			continue; /* framing is said below */
 		if (h->id == HEADER_HOST && head->absolute)
 			continue; /* the target's authority replaces it */
-		if (req->injection_count && inject_replaces(req, h->name))
+		if (req->injection_count && (inject_replaces(req, h->name) ||
+					     inject_forbids(req, h->id)))
 			continue;
 		put_field(o, h->name, h->value);
 	}

@@ -63,7 +63,8 @@ static bool head_fields(const struct request *req,
 		if (connection &&
 		    headers_have_token(from, HEADER_CONNECTION, h->name))
 			continue;
-		if (req->injection_count && inject_replaces(req, h->name))
+		if (req->injection_count && (inject_replaces(req, h->name) ||
+					     inject_forbids(req, h->id)))
 			continue;
 		to->items[to->count++] = *h;
 	}

@@ -5,6 +5,8 @@ FILE is JSON {"certs": {"name": [crt, key], ..., "": [crt, key]}, "log": path}.
 Serves TLS on 443 (certificate by SNI) and plain HTTP on 80. Every request is
 appended to the log as one JSON line; the path chooses the answer.
 """
+import base64
+import gzip
 import hashlib
 import json
 import socket
@@ -12,9 +14,23 @@ import ssl
 import sys
 import threading
 import time
+import urllib.parse
+import zlib
 
 CONFIG = json.load(open(sys.argv[1]))
 LOCK = threading.Lock()
+
+
+FORMS = {
+    "raw": lambda s: s,
+    "slowly": lambda s: s,
+    "base64": base64.b64encode,
+    "shifted": lambda s: base64.b64encode(b"x" + s + b"yz"),
+    "twice": lambda s: base64.b64encode(b"xy" + s),
+    "hex": lambda s: s.hex().encode(),
+    "percent": lambda s: "".join("%%%02X" % c for c in s).encode(),
+    "json": lambda s: json.dumps(s.decode()).encode(),
+}
 
 
 class Reader:
@@ -96,6 +112,23 @@ def answer(sock, record, want):
             sock.sendall(b"Content-Length: 0\r\n\r\n")
         else:
             reply(sock, "200 OK", echo + length, body)
+    elif path.startswith("/echo/"):  # the credential in the body, as the path says
+        _, _, form, coding = path.split("/")
+        secret = headers.get("authorization", "none").split(" ")[-1].encode()
+        text = b"before " * 1000 + FORMS[form](secret) + b" after" * 1000
+        data = {"plain": lambda d: d, "gzip": gzip.compress, "deflate": zlib.compress,
+                "odd": lambda d: d}[coding](text)
+        named = [] if coding == "plain" else [("Content-Encoding", coding)]
+        if form == "slowly":  # byte by byte over the secret
+            reply(sock, "200 OK", [("Transfer-Encoding", "chunked")] + named)
+            at = text.index(secret)
+            sock.sendall(chunk(text[:at]))
+            for i in range(len(secret)):
+                sock.sendall(chunk(secret[i:i + 1]))
+                time.sleep(0.005)
+            sock.sendall(chunk(text[at + len(secret):]) + b"0\r\n\r\n")
+        else:
+            reply(sock, "200 OK", [("Content-Length", len(data))] + named, data)
     elif path.startswith("/events"):
         reply(sock, "200 OK", [("Content-Type", "text/event-stream"),
                                ("Transfer-Encoding", "chunked")])
