@@ -157,8 +157,11 @@ static void parse__refuses(void **state)
 		{ "{\"name\":\"b\",\"match\":{" HOST "}}",
 		  "\"auth\" is missing" },
 		{ "{\"name\":\"b\",\"match\":{" HOST "}," BEARER
-		  ",\"redactBody\":true}",
-		  "unknown field \"redactBody\"" },
+		  ",\"redactBodies\":true}",
+		  "unknown field \"redactBodies\"" },
+		{ "{\"name\":\"b\",\"match\":{" HOST "}," BEARER
+		  ",\"redactBody\":1}",
+		  "found a number" },
 		{ "{\"name\":\"b\",\"sandboxes\":[],\"match\":{" HOST
 		  "}," BEARER "}",
 		  "empty" },
