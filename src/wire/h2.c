@@ -8,9 +8,10 @@
  * keeps the streams and tells of their ends; h2_mem.c, nghttp2's allocator.
  *
  * Bounded memory, per connection with the default limits: nghttp2 itself at
- * most H2_HEAP_MAX (24 KiB when idle), h->out about 100 KiB while something is
- * sent, one head (12 KiB and its fields) while it arrives, and per stream a
- * queue of 64 KiB. Received data is never held here.
+ * most H2_HEAP_MAX (25 KiB when idle, 16 of them a frame buffer that is touched
+ * as far as heads are long), h->out at most 96 KiB while something is sent, one
+ * head (12 KiB and its fields) while it arrives, and per stream half a KiB and
+ * a queue of 64 KiB while it is held back. Received data is never held here.
  *
  * Secrets: a field marked sensitive enters no dynamic table. Its value is in
  * nghttp2's copy of the head until the frame is made, then, HPACK-encoded, in
