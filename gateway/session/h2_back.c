@@ -87,6 +87,7 @@ static bool head_fields(const struct request *req,
 			.value = span_of(buf_peek(plain).ptr + at[i],
 					 end - at[i]),
 			.id = header_id_of(req->injections[i].name),
+			.sensitive = true, /* never in a compression table */
 		};
 		to->count++;
 	}
