@@ -29,6 +29,7 @@ struct http1 {
 	struct h1_scan scan;	   /* of a request head */
 	bool keep;  /* the connection may go on after this exchange */
 	bool again; /* the next head is due */
+	bool full;  /* it waits until the client takes what was answered */
 	bool *gone; /* set to true when the session ends */
 };
 
@@ -291,6 +292,19 @@ static void http1_head(struct http1 *h)
 	http1_begin(h, span_of(buf_peek(&s->in).ptr, (size_t)len));
 }
 
+/* A client that sends and does not read gets no further answers: what does
+ * not fit would end the connection. False: not now. */
+static bool http1_has_room(struct http1 *h)
+{
+	struct session *s = h->session;
+	bool full = stream_unsent(s->client) >= STREAM_UNSENT_MAX / 2;
+
+	if (full || h->full)
+		stream_want(s->client, full ? STREAM_WRITABLE : 0);
+	h->full = full;
+	return !full;
+}
+
 /* Heads in turn. An exchange that ends before http1_begin() returns sets
  * h->again instead of calling back in here, so that a thousand pipelined
  * requests need no deeper stack than one; `gone` tells when the session ended
@@ -312,6 +326,8 @@ static void http1_heads(struct http1 *h, bool fresh)
 						 : s->worker->config->idle_ms);
 		}
 		fresh = true;
+		if (!http1_has_room(h))
+			break;
 		http1_head(h);
 		if (gone)
 			return;
