@@ -142,6 +142,9 @@ static void codec__several_members(void **state)
 		buf_clear(&in);
 		buf_clear(&out);
 		encode(ENCODE_ZSTD, SPAN("one, "), &in);
+		assert_int_equal(buf_put(&in, SPAN("\x5a\x2a\x4d\x18\x03\0\0"
+						   "\0abc")),
+				 0);
 		encode(ENCODE_ZSTD, SPAN("two"), &in);
 		decode("zstd", buf_peek(&in), step, 3, &out, &error);
 		assert_int_equal(error, 0);
@@ -307,6 +310,26 @@ static void codec__zstd_window(void **state)
 	assert_int_equal(error, CODEC_E_BOMB);
 }
 
+/* What the library knows from before the RFC, whole and in pieces. */
+static void codec__zstd_legacy(void **state)
+{
+	char frame[] = "\x26\xb5\x2f\xfd\x41\x01\0\0\0";
+	struct buf out = BUF_INIT(64);
+	size_t step;
+	int version, error;
+
+	(void)state;
+	for (version = 0x22; version < 0x28; version++)
+		for (step = 1; step < 6; step++) {
+			frame[0] = (char)version;
+			decode("zstd", span_of(frame, sizeof(frame) - 1), step,
+			       64, &out, &error);
+			assert_int_equal(error, CODEC_E_BROKEN);
+		}
+	assert_int_equal(buf_len(&out), 0);
+	buf_fini(&out);
+}
+
 static void codec__brotli_window_24(void **state)
 {
 	static const unsigned char data[] = {
@@ -395,6 +418,7 @@ int main(void)
 		cmocka_unit_test(codec__broken),
 		cmocka_unit_test(codec__bombs),
 		cmocka_unit_test(codec__zstd_window),
+		cmocka_unit_test(codec__zstd_legacy),
 		cmocka_unit_test(codec__brotli_window_24),
 		cmocka_unit_test(codec__flushed_events),
 	};

@@ -17,8 +17,8 @@
 enum {
 	PIECE = 64 * 1024,
 	PIECES = 16 * 1024, /* one GiB */
-	CODED_PIECES = 300,
-	TIMED_MS = 100,
+	CODED_PIECES = 200,
+	TIMED_MS = 30,
 };
 
 static uint64_t seed = 1;
