@@ -3,8 +3,8 @@
 
 #include "gateway/session/h1_emit.h"
 
-#include "gateway/pipeline/inject.h"
 #include "gateway/pipeline/redact.h"
+#include "gateway/session/fields.h"
 #include "gateway/session/leg.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
@@ -30,38 +30,20 @@ static void put_field(struct head_out *o, struct span name, struct span value)
 	put(o, SPAN("\r\n"));
 }
 
-/* Hop-by-hop by its name, or because Connection names it. */
-static bool is_hop(const struct headers *headers, const struct header *h,
-		   bool has_connection)
-{
-	unsigned flags = header_flags_of(h->id);
-
-	if (flags & HEADER_HOP)
-		return true;
-	return has_connection && !(flags & HEADER_FRAMING) &&
-	       headers_have_token(headers, HEADER_CONNECTION, h->name);
-}
-
 static void put_request_fields(struct head_out *o, const struct request *req,
 			       const struct h1_request *head)
 {
 	const struct headers *headers = &head->headers;
-	bool connection = headers_find(headers, HEADER_CONNECTION) != NULL;
 	const struct header *h;
 	unsigned i;
 
 	for (i = 0; i < headers->count; i++) {
 		h = &headers->items[i];
-		if (is_hop(headers, h, connection) &&
+		if (!field_goes_on(req, headers, h) &&
 		    !(head->upgrade && h->id == HEADER_UPGRADE))
 			continue;
-		if (h->id == HEADER_TRANSFER_ENCODING)
-			continue; /* framing is said below */
 		if (h->id == HEADER_HOST && head->absolute)
 			continue; /* the target's authority replaces it */
-		if (req->injection_count && (inject_replaces(req, h->name) ||
-					     inject_forbids(req, h->id)))
-			continue;
 		put_field(o, h->name, h->value);
 	}
 }
@@ -118,17 +100,13 @@ static void put_response_fields(struct head_out *o, struct request *req,
 				const struct h1_reply *how)
 {
 	const struct headers *headers = &head->headers;
-	bool connection = headers_find(headers, HEADER_CONNECTION) != NULL;
 	const struct header *h;
 	unsigned i;
 
 	for (i = 0; i < headers->count; i++) {
 		h = &headers->items[i];
-		if (is_hop(headers, h, connection) &&
+		if (!field_comes_back(headers, h) &&
 		    !(how->upgrade && h->id == HEADER_UPGRADE))
-			continue;
-		if (h->id == HEADER_TRANSFER_ENCODING ||
-		    h->id == HEADER_ALT_SVC) /* it would lead to QUIC */
 			continue;
 		if (h->id == HEADER_CONTENT_LENGTH && how->chunked)
 			continue;

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "gateway/pipeline/inject.h"
 #include "gateway/session/exchange.h"
+#include "gateway/session/fields.h"
 #include "gateway/session/h2_conn.h"
 #include "gateway/session/session.h"
 #include "gateway/upstream/origin.h"
@@ -46,7 +46,6 @@ static bool head_fields(const struct request *req,
 			struct buf *plain)
 {
 	const struct headers *from = &head->headers;
-	bool connection = headers_find(from, HEADER_CONNECTION) != NULL;
 	const struct injection *in;
 	const struct header *h;
 	size_t at[INJECTIONS_MAX];
@@ -56,15 +55,8 @@ static bool head_fields(const struct request *req,
 	for (i = 0; i < from->count; i++) {
 		h = &from->items[i];
 		/* "TE: trailers" is of HTTP/2 itself; gRPC needs it */
-		if ((header_flags_of(h->id) & HEADER_HOP &&
-		     h->id != HEADER_TE) ||
-		    h->id == HEADER_TRANSFER_ENCODING || h->id == HEADER_HOST)
-			continue;
-		if (connection &&
-		    headers_have_token(from, HEADER_CONNECTION, h->name))
-			continue;
-		if (req->injection_count && (inject_replaces(req, h->name) ||
-					     inject_forbids(req, h->id)))
+		if (h->id == HEADER_HOST ||
+		    (h->id != HEADER_TE && !field_goes_on(req, from, h)))
 			continue;
 		to->items[to->count++] = *h;
 	}

@@ -16,6 +16,7 @@
 
 #include "gateway/pipeline/redact.h"
 #include "gateway/session/exchange.h"
+#include "gateway/session/fields.h"
 #include "gateway/session/h2_conn.h"
 #include "gateway/session/session.h"
 #include "gateway/worker.h"
@@ -53,7 +54,7 @@ static bool head_fields(struct exchange *x, struct request *request,
 	to->count = 0;
 	for (i = 0; i < from->count && fine; i++) {
 		h = &from->items[i];
-		if (h->id == HEADER_ALT_SVC) /* it would lead to QUIC */
+		if (!field_comes_back(from, h))
 			continue;
 		to->items[to->count] = *h;
 		if (request->injection_count) {

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fields.c - which header fields go on */
+
+#include "gateway/session/fields.h"
+
+#include "gateway/pipeline/inject.h"
+
+static bool is_hop(const struct headers *all, const struct header *h)
+{
+	unsigned flags = header_flags_of(h->id);
+
+	if (flags & HEADER_HOP || h->id == HEADER_TRANSFER_ENCODING)
+		return true;
+	/* what frames the message stays, whoever names it */
+	return !(flags & HEADER_FRAMING) &&
+	       headers_have_token(all, HEADER_CONNECTION, h->name);
+}
+
+bool field_goes_on(const struct request *req, const struct headers *all,
+		   const struct header *h)
+{
+	if (is_hop(all, h))
+		return false;
+	return !req->injection_count ||
+	       (!inject_replaces(req, h->name) && !inject_forbids(req, h->id));
+}
+
+bool field_comes_back(const struct headers *all, const struct header *h)
+{
+	return h->id != HEADER_ALT_SVC && !is_hop(all, h);
+}
