@@ -116,3 +116,55 @@ def test_what_was_taken_back_while_control_was_gone_is_gone(lab, sandbox, neighb
     assert status == 0 and not origin_seen(path="/removed")
     lab.register(neighbour, team="lab")
     lab.wait(lambda: neighbour.curl(f"{API}/again")[0] == 200, 5, "the neighbour")
+
+
+LOAD = """
+import http.client, ssl, os, sys, time
+c = ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"])
+end, good, bad, gap, last, n = time.time() + float(sys.argv[1]), 0, 0, 0.0, time.time(), 0
+conn = None
+while time.time() < end:
+    n += 1
+    try:
+        if conn is None:
+            conn = http.client.HTTPSConnection("api.lab.test", timeout=2, context=c)
+        conn.request("GET", "/load/" + sys.argv[2])
+        r = conn.getresponse()
+        r.read()
+        assert r.status == 200, r.status
+        good += 1
+        gap, last = max(gap, time.time() - last), time.time()
+        if n % 20 == 0:
+            conn.close(); conn = None
+    except Exception as e:
+        bad += 1
+        conn = None
+        time.sleep(0.02)
+print(good, bad, round(gap, 2))
+"""
+
+
+@pytest.mark.parametrize("role", ["gateway", "vault", "control"])
+def test_killed_under_load(lab, sandbox, role, origin_seen):
+    """Service is back within a second, and what arrived was decided and injected."""
+    clients = [sandbox.popen("/usr/bin/python3", "-c", LOAD, "4", role, stdout=-1, text=True)
+               for _ in range(4)]
+    time.sleep(1.5)
+    old = lab.role_pid(role)
+    os.kill(old, signal.SIGKILL)
+    name = f"under-load-{role}"
+    body = {"name": name, "source": {"value": "a-value-that-was-acknowledged"}}
+    lab.wait(lambda: (_quietly(lab.admin.call, "PUT", f"/v1/credentials/{name}", body) or (0,))[0]
+             in (200, 201), 5, "an acknowledged write")
+    results = [p.communicate(timeout=30)[0].split() for p in clients]
+    assert lab.wait(lambda: _pid_or_none(lab, role, old), 5, "the new role")
+    for good, bad, gap in results:
+        assert int(good) > 50 and float(gap) < 1.5, results
+        if role != "gateway":  # what is in force needs neither vault nor control
+            assert int(bad) == 0, results
+    requests = origin_seen(path=f"/load/{role}")
+    assert len(requests) >= sum(int(good) for good, _, _ in results)
+    assert all(dict(r["headers"]).get("Authorization") == f"Bearer {SECRET}" for r in requests)
+    names = [c["name"] for c in lab.admin.get("/v1/credentials")["credentials"]]
+    assert name in names
+    lab.admin.call("DELETE", f"/v1/credentials/{name}", expect=204)
