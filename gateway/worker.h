@@ -46,6 +46,7 @@ enum { WORKER_SCRATCH_BYTES = 256 * 1024 };
 	X(bytes_in, "bytes from sandboxes, on the wire")                   \
 	X(bytes_out, "bytes to sandboxes, on the wire")                    \
 	X(malformed, "requests or hellos refused as malformed")            \
+	X(abused, "HTTP/2 connections ended for a flood")                  \
 	X(accept_errors, "accept failures, such as too many open files")
 
 enum worker_counter {

@@ -47,6 +47,8 @@ struct sandbox {
 	bool gone;     /* deregistered; its sessions end */
 	bool stale;    /* see facts_renew() */
 	unsigned connections;
+	unsigned streams;  /* requests of HTTP/2 that are open */
+	size_t held_bytes; /* content of theirs that nobody took yet */
 };
 
 /* Addresses of this node itself; never dialled for a sandbox. */

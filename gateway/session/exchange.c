@@ -28,6 +28,9 @@
 enum {
 	EXCHANGE_ARENA_BYTES = 512 * 1024,
 	REDACT_HELD_BYTES = 256 * 1024, /* one piece, by far */
+	/* An origin that ends each connection after a few requests refuses the
+	 * rest of a crowd again and again. */
+	UNTOUCHED_RETRIES_MAX = 16,
 };
 
 static const unsigned state_moves[EXCHANGE_STATE_NUM] = {
@@ -168,7 +171,9 @@ void exchange_cut(struct exchange *x)
 static void on_timer(struct timer *t)
 {
 	struct exchange *x = container_of(t, struct exchange, timer);
-	bool origin_is_late = x->upload_done || x->upload_broken;
+	bool client_takes = x->front->ops->room(x->front) > 0;
+	bool origin_is_late =
+		client_takes && (x->upload_done || x->upload_broken);
 
 	if (x->state == EXCHANGE_TUNNEL)
 		exchange_finish(x);
@@ -251,7 +256,7 @@ static void exchange_open_origin(struct exchange *x)
 
 /* May be sent twice without harm: no body, and a method that promises it (RFC
  * 9110 9.2.2), on a connection that closed before it said anything. */
-bool exchange_retry(struct exchange *x)
+static bool may_repeat(const struct exchange *x)
 {
 	static const struct span safe[] = {
 		SPAN_INIT("GET"), SPAN_INIT("HEAD"),   SPAN_INIT("OPTIONS"),
@@ -262,12 +267,25 @@ bool exchange_retry(struct exchange *x)
 
 	for (i = 0; i < ARRAY_LEN(safe); i++)
 		may |= span_eq(x->head.method, safe[i]);
-	if (!may || x->retried || !x->reused || x->answered ||
-	    x->head.body == H1_BODY_CHUNKED || x->head.length ||
-	    x->head.upgrade)
+	return may && !x->retries && x->reused &&
+	       x->head.body != H1_BODY_CHUNKED && !x->head.length;
+}
+
+/* The origin says that it did nothing (RFC 9113 8.7): whatever the method. What
+ * was sent of the body is gone, though. */
+static bool was_untouched(const struct exchange *x)
+{
+	return x->back && x->back->untouched && !x->upload_bytes &&
+	       x->retries < UNTOUCHED_RETRIES_MAX;
+}
+
+bool exchange_retry(struct exchange *x)
+{
+	if (x->answered || x->head.upgrade ||
+	    (!was_untouched(x) && !may_repeat(x)))
 		return false;
-	x->retried = true;
-	x->upload_done = false;
+	x->retries++;
+	x->upload_done = x->upload_broken = false;
 	exchange_release(x, false);
 	exchange_open_origin(x);
 	return true;

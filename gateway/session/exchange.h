@@ -53,7 +53,7 @@ struct exchange {
 	bool download_done;
 	bool back_keep; /* the origin may serve another exchange */
 	bool reused;	/* the origin connection served before */
-	bool retried;
+	uint8_t retries;
 	uint64_t upload_bytes, download_bytes;
 	/* where the binding asks for it: the body without the credential */
 	struct redact_body *redact;
@@ -83,7 +83,8 @@ void exchange_cut(struct exchange *x);
 void exchange_move(struct exchange *x, enum exchange_state to);
 /* Both bodies are done. */
 void exchange_finish(struct exchange *x);
-/* The kept connection was stale: once more on a new one. False: not allowed. */
+/* The kept connection was stale, or the origin did not touch the request: once
+ * more on another one. False: not allowed. */
 bool exchange_retry(struct exchange *x);
 
 /* Moves what can be moved, then waits. For legs: something happened. x may be

@@ -172,8 +172,9 @@ static enum leg_read back_response(struct leg *leg, struct response *ret)
 	}
 	if (l->conn && !l->closed)
 		return LEG_NOTHING;
-	leg->why = l->conn ? h2_code_name(l->code) : "the connection ended";
-	leg->silent = !l->conn || l->code == H2_REFUSED_STREAM;
+	leg->why = h2_leg_why(l);
+	leg->untouched = l->closed && l->code == H2_REFUSED_STREAM;
+	leg->silent = leg->untouched || !l->conn || l->conn->failed;
 	return LEG_BROKEN;
 }
 
@@ -309,7 +310,7 @@ struct leg *h2_back_new(struct exchange *x, struct origin *o)
 {
 	struct h2_leg *l = must_alloc(sizeof(*l));
 
-	h2_leg_init(l, &o->h2->conn, &back_ops);
+	h2_leg_init(l, &o->h2->conn, x->session->sandbox, &back_ops);
 	l->leg.exchange = x;
 	l->begun = true;
 	return &l->leg;

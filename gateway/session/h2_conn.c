@@ -201,9 +201,10 @@ static struct h2_leg *of(struct leg *leg)
 	return container_of(leg, struct h2_leg, leg);
 }
 
-void h2_leg_init(struct h2_leg *l, struct h2_conn *c, const struct leg_ops *ops)
+void h2_leg_init(struct h2_leg *l, struct h2_conn *c, struct sandbox *sandbox,
+		 const struct leg_ops *ops)
 {
-	*l = (struct h2_leg){ .conn = c, .leg.ops = ops };
+	*l = (struct h2_leg){ .conn = c, .sandbox = sandbox, .leg.ops = ops };
 	l->last_next = &l->first;
 	list_init(&l->link);
 	list_init(&l->ready);
@@ -218,6 +219,7 @@ void h2_leg_fini(struct h2_leg *l)
 		l->conn->leg_count--;
 	list_remove(&l->link);
 	list_remove(&l->ready);
+	l->sandbox->held_bytes -= buf_len(&l->in);
 	buf_wipe(&l->in);
 	l->conn = NULL;
 }
@@ -228,10 +230,19 @@ void h2_leg_news(struct h2_leg *l)
 		list_push(&l->conn->ready, &l->ready);
 }
 
+const char *h2_leg_why(const struct h2_leg *l)
+{
+	if (l->over)
+		return "the sandbox holds too much content back";
+	if (!l->conn || l->conn->failed)
+		return "the connection ended";
+	return h2_code_name(l->code);
+}
+
 /* The peer gave the stream up, or lost it with its connection. */
 static enum leg_read leg_gone(struct h2_leg *l)
 {
-	l->leg.why = l->conn ? h2_code_name(l->code) : "the connection ended";
+	l->leg.why = h2_leg_why(l);
 	return LEG_BROKEN;
 }
 
@@ -247,6 +258,7 @@ enum leg_read h2_leg_read(struct leg *leg, size_t max, struct span *ret)
 	}
 	*ret = span_of(buf_peek(&l->in).ptr, n);
 	buf_consume(&l->in, n); /* the bytes stay until the next put */
+	l->sandbox->held_bytes -= n;
 	if (l->conn && !l->closed) {
 		h2_consumed(l->conn->h2, l->id, n);
 		h2_conn_touch(l->conn);
@@ -323,10 +335,17 @@ void h2_leg_on_data(void *ctx, int32_t id, struct span bytes)
 	struct h2_conn *c = ctx;
 	struct h2_leg *l = h2_stream_data(c->h2, id);
 
-	if (!l || !l->leg.exchange || buf_put(&l->in, bytes)) {
+	if (!l || !l->leg.exchange || l->over) {
 		h2_consumed(c->h2, id, bytes.len); /* nobody wants it */
 		return;
 	}
+	if (l->sandbox->held_bytes + bytes.len > H2_SANDBOX_HELD_MAX ||
+	    buf_put(&l->in, bytes)) {
+		l->over = true;
+		h2_reset(c->h2, id, H2_ENHANCE_YOUR_CALM);
+		return;
+	}
+	l->sandbox->held_bytes += bytes.len;
 	h2_leg_news(l);
 }
 

@@ -21,6 +21,7 @@
 
 struct exchange;
 struct h2_conn;
+struct sandbox;
 struct stream;
 struct worker;
 
@@ -33,15 +34,17 @@ struct h2_response {
 /* One stream: the leg of an exchange, front or back. */
 struct h2_leg {
 	struct leg leg;
-	struct h2_conn *conn; /* NULL: the connection is gone */
-	struct list link;     /* in conn->legs */
-	struct list ready;    /* in conn->ready while it has news */
+	struct h2_conn *conn;	 /* NULL: the connection is gone */
+	struct sandbox *sandbox; /* what is held here is charged to it */
+	struct list link;	 /* in conn->legs */
+	struct list ready;	 /* in conn->ready while it has news */
 	int32_t id;
 	struct buf in;		  /* content received */
 	bool head_sent;		  /* content may be written */
 	bool in_ended;		  /* the peer said its end */
 	bool out_ended;		  /* we said ours */
 	bool closed;		  /* the stream is gone */
+	bool over;		  /* ... for its sandbox held too much */
 	bool begun;		  /* front: exchange_begin() was called */
 	bool tunnel;		  /* extended CONNECT that was accepted */
 	uint32_t code;		  /* why it is gone */
@@ -73,6 +76,11 @@ enum {
 	H2_CONN_STREAMS = 100,
 	H2_CONN_WINDOW = 32 * 1024 * 1024,
 	H2_CONN_WINDOW_MAX = 64 * 1024 * 1024,
+	/* Windows let one connection fill tens of MiB, so a sandbox with many
+	 * of them is held to this, per event loop: content over it ends its
+	 * stream, and over half of it new streams are refused. */
+	H2_SANDBOX_HELD_MAX = 64 * 1024 * 1024,
+	H2_SANDBOX_STREAMS_MAX = 2048,
 };
 
 WUNRES int h2_conn_init(struct h2_conn *c, struct worker *w, struct stream *s,
@@ -81,7 +89,8 @@ WUNRES int h2_conn_init(struct h2_conn *c, struct worker *w, struct stream *s,
 /* Legs that are left lose their connection and are told nothing. */
 void h2_conn_fini(struct h2_conn *c);
 
-/* The stream has bytes or room: reads, runs what has news. c may be gone. */
+/* The stream has bytes or room: reads, runs what has news. c stays: it ends
+ * only when it is settled. */
 void h2_conn_run(struct h2_conn *c);
 /* Output is due at the end of this turn. */
 void h2_conn_touch(struct h2_conn *c);
@@ -90,11 +99,14 @@ void h2_conns_settle(struct worker *w);
 
 /* -- legs ------------------------------------------------------------------ */
 
-void h2_leg_init(struct h2_leg *l, struct h2_conn *c,
+/* The sandbox outlives the leg. */
+void h2_leg_init(struct h2_leg *l, struct h2_conn *c, struct sandbox *sandbox,
 		 const struct leg_ops *ops);
 /* Unlinks it and frees what it holds, not the leg. */
 void h2_leg_fini(struct h2_leg *l);
 void h2_leg_news(struct h2_leg *l);
+/* Why it is gone, for people. */
+const char *h2_leg_why(const struct h2_leg *l);
 
 /* As in leg.h. */
 enum leg_read h2_leg_read(struct leg *leg, size_t max, struct span *ret);

@@ -6,6 +6,12 @@
  * the headers. Every stream's authority is compared with the connection's
  * destination like every request's (421 for another one, also when a client
  * coalesces).
+ *
+ * Deadlines: an exchange has its own. Here are those of what is no exchange: a
+ * head that is arriving (head_ms; nothing else can arrive meanwhile), a
+ * connection without streams (idle_ms), and an answer that is complete but for
+ * a window that the client does not open (idle_ms too, looked after at that
+ * pace). src/wire/h2_guard.c counts floods; what it ends is audited here.
  */
 
 #include "gateway/session/http2.h"
@@ -24,9 +30,14 @@
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
+/* After the notice of a shutdown, requests under way may still arrive. */
+enum { SHUTDOWN_NOTICE_MS = 500 };
+
 struct http2 {
 	struct h2_conn conn;
 	struct session *session;
+	struct timer head;     /* a head is arriving */
+	struct timer shutdown; /* the notice was given */
 };
 
 static struct h2_leg *of(struct leg *leg)
@@ -204,10 +215,10 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	struct h2_leg *l = must_alloc(sizeof(*l));
 	struct exchange *x;
 
-	h2_leg_init(l, c, &front_ops);
+	h2_leg_init(l, c, s->sandbox, &front_ops);
+	s->sandbox->streams++;
 	l->id = id;
 	h2_set_stream_data(c->h2, id, l);
-	timer_stop(&s->timer);
 	x = exchange_new(s, &l->leg);
 	l->leg.exchange = x;
 	if (!head_fill(x, head, end) || !span_eq(head->scheme, SPAN("https"))) {
@@ -217,7 +228,21 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 			      "the request does not fit its connection");
 		return;
 	}
+	if (s->sandbox->streams > H2_SANDBOX_STREAMS_MAX ||
+	    s->sandbox->held_bytes > H2_SANDBOX_HELD_MAX / 2) {
+		l->begun = true;
+		exchange_fail(x, AUDIT_REASON_LIMIT, 503,
+			      "the sandbox has too much under way");
+		return;
+	}
 	h2_leg_news(l); /* exchange_begin() follows, outside of h2 */
+}
+
+static void front_free(struct h2_leg *l)
+{
+	l->sandbox->streams--;
+	h2_leg_fini(l);
+	free(l);
 }
 
 static void on_closed(void *ctx, int32_t id, uint32_t code)
@@ -225,17 +250,18 @@ static void on_closed(void *ctx, int32_t id, uint32_t code)
 	struct h2_conn *c = ctx;
 	struct session *s = http2_of(c)->session;
 	struct h2_leg *l = h2_stream_data(c->h2, id);
+	enum audit_reason reason;
 	struct exchange *x;
 
+	(void)code;
 	if (!l)
 		return;
 	h2_set_stream_data(c->h2, id, NULL);
 	x = l->leg.exchange;
-	l->code = code;
-	h2_leg_fini(l);
-	free(l);
+	reason = l->over ? AUDIT_REASON_LIMIT : AUDIT_REASON_CLIENT_ABORTED;
+	front_free(l);
 	if (x)
-		exchange_abandon(x, AUDIT_REASON_CLIENT_ABORTED);
+		exchange_abandon(x, reason);
 	if (!c->leg_count)
 		session_deadline(s, c->worker->config->idle_ms);
 }
@@ -249,13 +275,67 @@ static void on_refused(void *ctx, int32_t id, const char *why)
 	worker_counted(c->worker, malformed);
 }
 
+/* The connection's own record, for what no exchange tells of. */
+static void connection_audit(struct session *s, enum audit_reason reason,
+			     const char *why)
+{
+	s->audit.allowed = false;
+	s->audit.reason = reason;
+	s->audit.detail = arena_dup(&s->arena, span_str(why));
+	worker_counted(s->worker, denied);
+	audit_emit(s->worker->audit_log, &s->audit);
+}
+
 static void on_ended(struct h2_conn *c)
 {
-	session_finish(http2_of(c)->session);
+	struct session *s = http2_of(c)->session;
+	uint32_t code = h2_error_code(c->h2);
+
+	if (code == H2_ENHANCE_YOUR_CALM) {
+		worker_counted(s->worker, abused);
+		connection_audit(s, AUDIT_REASON_ABUSE, h2_error(c->h2));
+	} else if (code) {
+		worker_counted(s->worker, malformed);
+		connection_audit(s, AUDIT_REASON_MALFORMED, h2_error(c->h2));
+	}
+	session_finish(s);
 }
 
 /* -- the connection
  * ------------------------------------------------------------------ */
+
+static void on_head_timer(struct timer *t)
+{
+	struct http2 *h = container_of(t, struct http2, head);
+
+	connection_audit(h->session, AUDIT_REASON_CLIENT_TIMEOUT,
+			 "a request head took too long");
+	h2_goaway(h->conn.h2, H2_ENHANCE_YOUR_CALM);
+	h2_conn_touch(&h->conn);
+}
+
+static void on_shutdown_timer(struct timer *t)
+{
+	struct http2 *h = container_of(t, struct http2, shutdown);
+
+	h2_shutdown(h->conn.h2);
+	h2_conn_touch(&h->conn);
+}
+
+/* Runs from when the head that is arriving began, however it trickles in. */
+static void head_watch(struct http2 *h)
+{
+	const struct worker *w = h->conn.worker;
+	uint64_t since = h2_head_since(h->conn.h2), passed;
+
+	if (!since) {
+		timer_stop(&h->head);
+		return;
+	}
+	passed = loop_now_ms(w->loop) - since;
+	timer_start(&h->head,
+		    w->config->head_ms - MIN(passed, w->config->head_ms));
+}
 
 static void on_stream(struct stream *stream, void *ctx, unsigned events)
 {
@@ -264,6 +344,7 @@ static void on_stream(struct stream *stream, void *ctx, unsigned events)
 	(void)stream;
 	(void)events;
 	h2_conn_run(&h->conn);
+	head_watch(h);
 }
 
 void http2_start(struct session *s)
@@ -289,6 +370,8 @@ void http2_start(struct session *s)
 
 	h->session = s;
 	s->http2 = h;
+	timer_init(&h->head, s->worker->loop, on_head_timer);
+	timer_init(&h->shutdown, s->worker->loop, on_shutdown_timer);
 	if (h2_conn_init(&h->conn, s->worker, s->client, H2_SERVER, &limits,
 			 &ops)) {
 		session_free(s);
@@ -298,17 +381,46 @@ void http2_start(struct session *s)
 	stream_set_owner(s->client, on_stream, h);
 	h2_conn_touch(&h->conn); /* our settings */
 	h2_conn_run(&h->conn);
+	head_watch(h);
+}
+
+/* No new streams from now on; those that are open may end. */
+static void shut_down(struct http2 *h)
+{
+	h2_shutdown(h->conn.h2); /* the notice, unless it was given */
+	h2_shutdown(h->conn.h2);
+	h2_conn_touch(&h->conn);
+}
+
+/* Answers that are complete, and that the client does not take. */
+static void stalled_reset(struct http2 *h)
+{
+	const struct worker *w = h->conn.worker;
+	uint64_t since;
+
+	list_for_each(it, &h->conn.legs)
+	{
+		struct h2_leg *l = container_of(it, struct h2_leg, link);
+
+		since = h2_stalled_since(h->conn.h2, l->id);
+		if (l->leg.exchange || !since ||
+		    loop_now_ms(w->loop) - since < w->config->idle_ms)
+			continue;
+		h2_reset(h->conn.h2, l->id, H2_CANCEL);
+		h2_conn_touch(&h->conn);
+	}
 }
 
 void http2_timeout(struct session *s)
 {
 	struct http2 *h = s->http2;
 
-	if (h->conn.leg_count)
-		return; /* every exchange has a timer of its own */
-	h2_shutdown(h->conn.h2);
-	h2_shutdown(h->conn.h2);
-	h2_conn_touch(&h->conn);
+	if (!h->conn.leg_count) {
+		shut_down(h);
+		return;
+	}
+	stalled_reset(h);
+	session_deadline(s, s->worker->config->idle_ms);
 }
 
 void http2_cut(struct session *s)
@@ -322,14 +434,16 @@ void http2_cut(struct session *s)
 		if (l->leg.exchange)
 			exchange_cut(l->leg.exchange);
 	}
-	h2_shutdown(h->conn.h2);
-	h2_conn_touch(&h->conn);
+	shut_down(h);
 }
 
 void http2_drain(struct session *s)
 {
-	h2_shutdown(s->http2->conn.h2);
-	h2_conn_touch(&s->http2->conn);
+	struct http2 *h = s->http2;
+
+	h2_shutdown(h->conn.h2);
+	h2_conn_touch(&h->conn);
+	timer_start(&h->shutdown, SHUTDOWN_NOTICE_MS);
 }
 
 void http2_free(struct http2 *h)
@@ -341,11 +455,12 @@ void http2_free(struct http2 *h)
 		return;
 	while ((l = list_first(&h->conn.legs, struct h2_leg, link))) {
 		x = l->leg.exchange;
-		h2_leg_fini(l);
-		free(l);
+		front_free(l);
 		if (x)
 			exchange_abandon(x, AUDIT_REASON_CLIENT_ABORTED);
 	}
+	timer_stop(&h->head);
+	timer_stop(&h->shutdown);
 	h2_conn_fini(&h->conn);
 	free(h);
 }

@@ -101,5 +101,6 @@ struct leg {
 	struct exchange *exchange; /* NULL between exchanges */
 	const char *why;	   /* after LEG_BROKEN, or NULL */
 	bool malformed;		   /* it broke the protocol, rather than off */
-	bool silent; /* a back that broke without having said a byte */
+	bool silent;	/* a back that broke without having said a byte */
+	bool untouched; /* ... and that did nothing with the request */
 };

@@ -1154,7 +1154,7 @@ static void retry__is_not_made_after_an_interim_answer(void **state)
 	go_silent(d, get, true);
 	fd = hear(d, text, sizeof(text));
 	d->x->reused = true; /* as if this were the first try */
-	d->x->retried = false;
+	d->x->retries = 0;
 	must(write(fd, interim, strlen(interim)) == (ssize_t)strlen(interim));
 	(void)fd_close(fd);
 	run_until_over(d);
