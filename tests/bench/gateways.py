@@ -11,11 +11,13 @@ import http.client
 import json
 import os
 import socket
+import time
 
-from place import (BUILD, CLIENT, CPU_GATEWAY, FILES_MAX, FRESH, GATEWAY_C, HOST, ORIGIN, SOURCE,
-                   TOKEN, run, tree, wait)
+from place import (BUILD, CLIENT, CPU_GATEWAY, FILES_MAX, FRESH, GATEWAY_C, H2_HOST, H2_ORIGIN,
+                   HOST, ORIGIN, PASS_HOST, PASS_ORIGIN, SOURCE, TOKEN, pss_kib, run, tree, wait)
 
-PORT = 8443
+PORT, PORT_H2, PORT_PASS = 8443, 8444, 8445
+RULES = 100000
 
 
 class Gateway:
@@ -23,6 +25,8 @@ class Gateway:
     name = package = None
     binary = None
     resumes = True  # TLS sessions of clients
+    slow = False  # tests that count do a tenth
+    ports = {ORIGIN: PORT}  # where it takes what is for an origin
 
     def __init__(self, place):
         self.place = place
@@ -41,12 +45,12 @@ class Gateway:
 
     def start(self):
         command = self.command()
-        self.place.redirect(True, PORT)
+        self.place.redirect(self.ports)
         self.process = self.place.start(self.place.gateway, CPU_GATEWAY, f"{self.name}.log",
                                         *command)
 
     def stop(self):
-        self.place.redirect(False)
+        self.place.redirect(None)
         if self.process:
             self.place.stop(self.process)
         self.process = None
@@ -56,6 +60,14 @@ class Gateway:
 
     def load_args(self):
         return []
+
+    def extend(self, test):
+        """What a test wants before it begins, while the gateway serves; the
+        figures of that."""
+        return {}
+
+    def restore(self):
+        """Takes it back, before the stop."""
 
     def config(self, name, text):
         path = self.dir / name
@@ -98,7 +110,7 @@ class Admin:
         reply = conn.getresponse()
         text = reply.read().decode()
         conn.close()
-        if reply.status not in (200, 201):
+        if reply.status not in (200, 201, 204):
             raise RuntimeError(f"{method} {path}: {reply.status} {text}")
 
 
@@ -112,7 +124,8 @@ class Sallyport(Gateway):
             {"action": "deny", "target": "169.254.0.0/16"},
             {"action": "allow", "target": "*.bench.test", "methods": ["GET", "HEAD"],
              "paths": ["/*"]},
-        ]}]}
+            {"action": "allow", "target": PASS_HOST},
+        ], "passthrough": [PASS_HOST]}]}
     BINDING = {"name": "bench", "match": {"hosts": ["*.bench.test"], "paths": ["/*"]},
                "auth": {"type": "bearer", "credential": "bench-token"}}
 
@@ -122,7 +135,7 @@ class Sallyport(Gateway):
         self.admin = Admin(self.dir / "run" / "admin.sock")
         self.binary = self.build / "bin" / "sallyportd"
         self.config_path = self._configure()
-        self.known = False
+        self.known, self.extra = False, []
 
     def version(self):
         revision = run("git", "-C", SOURCE, "rev-parse", "--short", "HEAD", check=False).stdout
@@ -139,7 +152,8 @@ class Sallyport(Gateway):
             "stateDir": f"{self.dir}/state", "runDir": f"{self.dir}/run",
             "policyDir": f"{self.dir}/policies", "auditFile": f"{self.dir}/audit.jsonl",
             "user": "", "loops": 1, "sandboxInterfaces": ["bench0"],
-            "dns": {"hostsFile": ""}, "pins": {name: [ORIGIN] for name in (HOST, *FRESH)},
+            "dns": {"hostsFile": ""}, "pins": {name: [ORIGIN] for name in (HOST, *FRESH)} |
+            {H2_HOST: [H2_ORIGIN], PASS_HOST: [PASS_ORIGIN]},
             "upstream": {"trustSystem": False,
                          "trustFiles": [f"{self.place.tmp}/origin-ca.crt"]},
             "vault": {"keyFile": str(key)},
@@ -171,6 +185,44 @@ class Sallyport(Gateway):
         self.admin.call("POST", "/v1/sandboxes", {
             "id": "bench", "interface": "bench0", "addresses": [CLIENT]})
 
+    # -- at scale ----------------------------------------------------------
+    def extend(self, test):
+        before = pss_kib(self.pids())
+        if test.rules:
+            return {"load_ms": self._load_rules(test.rules),
+                    "rule_bytes": (pss_kib(self.pids()) - before) * 1024 / test.rules}
+        if test.sandboxes:
+            took = [self._add_sandbox(i) for i in range(test.sandboxes)]
+            return {"register_ms": sum(took) / len(took),
+                    "sandbox_kib": (pss_kib(self.pids()) - before) / len(took)}
+        return {}
+
+    def _load_rules(self, count):
+        """The same policy below many rules that do not match; ms to load it."""
+        policy = dict(self.POLICY["policies"][0])
+        policy["egress"] = [{"action": "deny", "target": f"*.host{i}.rules.test"}
+                            for i in range(count - len(policy["egress"]))] + policy["egress"]
+        self.config("policies/bench.json", json.dumps({"policies": [policy]}))
+        return self._timed("POST", "/v1/policies/reload")
+
+    def _add_sandbox(self, i):
+        body = {"id": f"sandbox-{i}", "interface": "bench0",
+                "addresses": [f"10.214.{i // 250}.{i % 250 + 1}"], "labels": {"team": "bench"}}
+        took = self._timed("POST", "/v1/sandboxes", body)
+        self.extra.append(body["id"])
+        return took
+
+    def _timed(self, *call):
+        begun = time.perf_counter()
+        self.admin.call(*call)
+        return (time.perf_counter() - begun) * 1000
+
+    def restore(self):
+        for name in self.extra:
+            self.admin.call("DELETE", f"/v1/sandboxes/{name}")
+        self.extra = []
+        self.config("policies/bench.json", json.dumps(self.POLICY))
+
     def stop(self):
         if self.process:
             self.place.stop(self.process)
@@ -189,13 +241,14 @@ class Before(Sallyport):
 
 class Haproxy(Gateway):
     name = package = binary = "haproxy"
+    ports = {ORIGIN: PORT, H2_ORIGIN: PORT_H2, PASS_ORIGIN: PORT_PASS}
 
     def command(self):
         t = self.place.tmp
         return "haproxy", "-db", "-f", self.config("haproxy.cfg", f"""
 global
   nbthread 1
-  maxconn 8000
+  maxconn 6000
   ssl-default-bind-options ssl-min-ver TLSv1.2
 defaults
   mode http
@@ -209,11 +262,23 @@ frontend sandboxes
   default_backend origin
 backend origin
   server o {ORIGIN}:443 ssl verify required ca-file {t}/origin-ca.crt sni ssl_fc_sni alpn http/1.1 pool-low-conn 4000
+frontend sandboxes_h2
+  bind {GATEWAY_C}:{PORT_H2} ssl crt {t}/fixed.pem alpn h2
+  http-request set-header Authorization "{TOKEN}"
+  default_backend origin_h2
+backend origin_h2
+  server o {H2_ORIGIN}:443 ssl verify required ca-file {t}/origin-ca.crt sni ssl_fc_sni alpn h2
+listen spliced
+  mode tcp
+  bind {GATEWAY_C}:{PORT_PASS}
+  option splice-auto
+  server o {PASS_ORIGIN}:443
 """)
 
 
 class Nginx(Gateway):
     name, package, binary = "nginx", "nginx-light", "nginx"
+    ports = {ORIGIN: PORT, H2_ORIGIN: PORT_H2}
 
     def version(self):
         return run("nginx", "-v").stderr.strip()
@@ -235,14 +300,15 @@ http {{
   }}
   server {{
     listen {GATEWAY_C}:{PORT} ssl backlog=8192;
-    location / {{
-      proxy_pass https://origin; proxy_http_version 1.1;
-      proxy_set_header Connection ""; proxy_set_header Host $host;
-      proxy_set_header Authorization "{TOKEN}";
-      proxy_ssl_server_name on; proxy_ssl_name $host; proxy_ssl_verify on;
-      proxy_ssl_trusted_certificate {t}/origin-ca.crt; proxy_ssl_protocols TLSv1.2 TLSv1.3;
-      proxy_buffers 8 16k; proxy_buffer_size 16k; proxy_max_temp_file_size 0;
-    }}
+    listen {GATEWAY_C}:{PORT_H2} ssl http2 backlog=8192;
+    proxy_http_version 1.1;
+    proxy_set_header Connection ""; proxy_set_header Host $host;
+    proxy_set_header Authorization "{TOKEN}";
+    proxy_ssl_server_name on; proxy_ssl_name $host; proxy_ssl_verify on;
+    proxy_ssl_trusted_certificate {t}/origin-ca.crt; proxy_ssl_protocols TLSv1.2 TLSv1.3;
+    proxy_buffers 8 16k; proxy_buffer_size 16k; proxy_max_temp_file_size 0;
+    location / {{ proxy_pass https://origin; }}
+    location /events {{ proxy_pass https://origin; proxy_buffering off; }}
   }}
 }}
 """)
@@ -250,6 +316,7 @@ http {{
 
 class Mitmproxy(Gateway):
     name = package = "mitmproxy"
+    slow = True
     binary = "mitmdump"
 
     def version(self):
@@ -261,6 +328,10 @@ class Mitmproxy(Gateway):
         addon = self.config("inject.py", f"""
 def request(flow):
     flow.request.headers["Authorization"] = "{TOKEN}"
+
+def responseheaders(flow):
+    if flow.response.headers.get("content-type") == "text/event-stream":
+        flow.response.stream = True
 """)
         return ("mitmdump", "-q", "--mode", "transparent", "--listen-host", GATEWAY_C,
                 "--listen-port", PORT, "-s", addon, "--set", f"confdir={self.dir}", "--set",
@@ -271,6 +342,7 @@ def request(flow):
 class Squid(Gateway):
     name, package, binary = "squid", "squid-openssl", "squid"
     resumes = False
+    slow = True
 
     def command(self):
         t, d = self.place.tmp, self.dir

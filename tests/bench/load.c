@@ -9,6 +9,9 @@
  *   close  closes, and a new connection takes its place
  *   idle   asks once, rests for the whole time, asks once more
  *   wait   a new attempt every few ms until one succeeds; tells when that was
+ *   h2     keep, on STREAMS streams of each connection (load_h2.c)
+ *   events one answer without an end; each event in it counts as an exchange,
+ *          whose time began at the stamp that it carries
  *
  * Modes that run for a time warm up first. "begin" is printed before measuring
  * begins and "end" after it, and each waits for a line in reply, so that
@@ -33,19 +36,22 @@
 
 enum {
 	CONNS_MAX = 16384,
+	STREAMS_MAX = 1000,
 	OPENING_MAX = 32, /* connections of "idle" that come up at once */
 	/* After a refusal, and while nothing is answered. More attempts would
 	 * be a load of their own to a gateway that is slow to start. */
 	WAIT_SOON_US = 2000,
 	WAIT_LATER_US = 50 * 1000,
 	WAIT_CONNS = 100,
-	WAIT_GIVE_UP_US = 60 * 1000 * 1000,
+	WAIT_GIVE_UP_US = 20 * 1000 * 1000,
 	EVENTS = 256,
 };
 
 static const char *const mode_names[] = {
-	[MODE_KEEP] = "keep", [MODE_PACED] = "paced", [MODE_CLOSE] = "close",
-	[MODE_IDLE] = "idle", [MODE_WAIT] = "wait",
+	[MODE_KEEP] = "keep",	  [MODE_PACED] = "paced",
+	[MODE_CLOSE] = "close",	  [MODE_IDLE] = "idle",
+	[MODE_WAIT] = "wait",	  [MODE_H2] = "h2",
+	[MODE_EVENTS] = "events",
 };
 _Static_assert(ARRAY_LEN(mode_names) == MODE_NUM, "a name per mode");
 
@@ -170,6 +176,8 @@ static void load_step(struct load *l)
 		break;
 	case MODE_KEEP:
 	case MODE_CLOSE:
+	case MODE_H2:
+	case MODE_EVENTS:
 	case MODE_NUM:
 		break;
 	}
@@ -231,6 +239,9 @@ static void load_init(struct load *l, const struct plan *p)
 		(void)fprintf(stderr, "%s: no certificates\n", p->ca);
 		exit(1);
 	}
+	if (p->mode == MODE_H2)
+		must(SSL_CTX_set_alpn_protos(
+			     l->ctx, (const unsigned char *)"\2h2", 3) == 0);
 	SSL_CTX_set_verify(l->ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_read_ahead(l->ctx, 1);
 	SSL_CTX_set_default_read_buffer_len(l->ctx, READ_BYTES);
@@ -262,13 +273,14 @@ static void load_start(struct load *l)
 
 static NORETURN void usage(void)
 {
-	(void)fprintf(stderr,
-		      "usage: sallyport-load -a ADDRESS -C CA-FILE -H HOST "
-		      "[-m keep|paced|close|idle|wait]\n"
-		      "  [-c CONNECTIONS] [-s SECONDS] [-w WARM-UP] [-n COUNT] "
-		      "[-r RATE] [-N HOSTS] [-u PATH] [-t TOKEN] [-R]\n"
-		      "  HOST may hold %%u, which becomes the host's number "
-		      "below HOSTS; -R resumes TLS sessions\n");
+	(void)fprintf(
+		stderr,
+		"usage: sallyport-load -a ADDRESS -C CA-FILE -H HOST "
+		"[-m keep|paced|close|idle|wait|h2|events]\n"
+		"  [-c CONNECTIONS] [-s SECONDS] [-w WARM-UP] [-n COUNT] "
+		"[-r RATE] [-k STREAMS] [-N HOSTS] [-u PATH] [-t TOKEN] [-R]\n"
+		"  HOST may hold %%u, which becomes the host's number "
+		"below HOSTS; -R resumes TLS sessions\n");
 	exit(2);
 }
 
@@ -312,6 +324,9 @@ static void plan_take(struct plan *p, int option, const char *value)
 	case 'r':
 		p->rate = (unsigned)strtoul(value, NULL, 10);
 		return;
+	case 'k':
+		p->streams = (unsigned)strtoul(value, NULL, 10);
+		return;
 	case 'N':
 		p->hosts = (unsigned)strtoul(value, NULL, 10);
 		return;
@@ -336,18 +351,20 @@ int main(int argc, char **argv)
 			     .port = 443,
 			     .hosts = 1,
 			     .conns = 1,
+			     .streams = 1,
 			     .seconds = 2.0,
 			     .warm_s = 0.5,
 			     .rate = 400 };
 	int option;
 
-	while ((option = getopt(argc, argv, "a:C:H:m:c:s:w:n:r:N:u:t:R")) != -1)
+	while ((option = getopt(argc, argv, "a:C:H:m:c:s:w:n:r:k:N:u:t:R")) !=
+	       -1)
 		plan_take(&plan, option, optarg);
 	if (plan.mode == MODE_WAIT)
 		plan.conns = WAIT_CONNS;
 	if (!plan.address || !plan.ca || !plan.host || !plan.hosts ||
 	    !plan.conns || plan.conns > CONNS_MAX || !plan.rate ||
-	    optind != argc)
+	    !plan.streams || plan.streams > STREAMS_MAX || optind != argc)
 		usage();
 	(void)signal(SIGPIPE, SIG_IGN);
 	load_init(&load, &plan);

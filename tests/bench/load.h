@@ -10,7 +10,16 @@
 
 enum { READ_BYTES = 128 * 1024, HEAD_BYTES = 4096 };
 
-enum mode { MODE_KEEP, MODE_PACED, MODE_CLOSE, MODE_IDLE, MODE_WAIT, MODE_NUM };
+enum mode {
+	MODE_KEEP,
+	MODE_PACED,
+	MODE_CLOSE,
+	MODE_IDLE,
+	MODE_WAIT,
+	MODE_H2,
+	MODE_EVENTS,
+	MODE_NUM
+};
 
 /* What the command line asks for. */
 struct plan {
@@ -18,7 +27,7 @@ struct plan {
 	const char *address, *ca, *path;
 	const char *host;  /* may hold one %u: the number of the host */
 	const char *token; /* value of Authorization; NULL sends none */
-	unsigned hosts, conns, port, rate;
+	unsigned hosts, conns, port, rate, streams;
 	uint64_t count; /* exchanges; 0: for the time given */
 	double seconds, warm_s;
 	bool resume;
@@ -46,11 +55,14 @@ struct conn {
 	enum conn_state state;
 	int fd;
 	SSL *ssl;
+	struct h2 *h2; /* of MODE_H2, while it is up */
 	char host[256];
 	uint64_t begun_us;
 	size_t head_len;
 	bool head_done, injected;
 	uint64_t body_left;
+	uint64_t stamp; /* of an event, as far as it came */
+	unsigned stamp_at;
 	char head[HEAD_BYTES];
 };
 
@@ -83,3 +95,10 @@ void conn_close(struct conn *c);
 void conn_ask(struct conn *c);
 /* Its socket is ready: goes on as far as it can. */
 void conn_run(struct conn *c);
+/* load_h2.c; false: the connection is of no use any more */
+/* Just shaken: asks on all its streams. */
+bool h2_begin(struct conn *c);
+bool h2_take(struct conn *c, const char *bytes, size_t len);
+/* What the library has to say. */
+bool h2_send(struct conn *c);
+void h2_end(struct conn *c);

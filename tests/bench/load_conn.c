@@ -22,6 +22,7 @@ void conn_close(struct conn *c)
 	list_remove(&c->link);
 	if (c->state == CONN_RESTING)
 		c->load->resting_count--;
+	h2_end(c);
 	if (c->ssl) {
 		(void)SSL_shutdown(c->ssl);
 		SSL_free(c->ssl);
@@ -170,6 +171,8 @@ static void conn_done(struct conn *c)
 		l->over = c->injected;
 		conn_close(c);
 		return;
+	case MODE_H2: /* counts by stream */
+	case MODE_EVENTS:
 	case MODE_NUM:
 		break;
 	}
@@ -183,12 +186,38 @@ static bool head_parse(struct conn *c, size_t end)
 
 	c->head[end - 1] = '\0';
 	length = strcasestr(c->head, "\r\ncontent-length:");
-	if (strncmp(c->head, "HTTP/1.1 200", 12) != 0 || !length)
+	if (strncmp(c->head, "HTTP/1.1 200", 12) != 0)
+		return false;
+	if (!length != (c->load->plan->mode == MODE_EVENTS))
 		return false;
 	c->injected = strcasestr(c->head, "\r\nx-inj: 1\r") != NULL;
-	c->body_left = strtoull(length + 17, NULL, 10);
+	c->body_left = length ? strtoull(length + 17, NULL, 10) : 0;
 	c->head_done = true;
 	return true;
+}
+
+/* Finds "data: STAMP\n", wherever a chunk or a read was cut. */
+static void events_take(struct conn *c, const char *bytes, size_t len)
+{
+	static const char mark[] = "data: ";
+	const size_t mark_len = sizeof(mark) - 1;
+	struct load *l = c->load;
+	const char *p;
+
+	for (p = bytes; p < bytes + len; p++) {
+		if (c->stamp_at < mark_len) {
+			c->stamp_at = *p == mark[c->stamp_at] ? c->stamp_at + 1
+							      : *p == mark[0];
+			c->stamp = 0;
+		} else if (*p >= '0' && *p <= '9') {
+			c->stamp = c->stamp * 10 + (uint64_t)(*p - '0');
+		} else {
+			c->stamp_at = 0;
+			if (l->measuring)
+				tally_add(&l->tally, clock_us() - c->stamp,
+					  c->injected);
+		}
+	}
 }
 
 /* False: no answer that we can count. */
@@ -207,10 +236,14 @@ static bool conn_take(struct conn *c, const char *bytes, size_t len)
 		len -= part - before;
 		if (!head_parse(c, part))
 			return false;
+		bytes += part - before;
 	}
-	if (len > c->body_left)
+	if (c->load->plan->mode == MODE_EVENTS)
+		events_take(c, bytes, len);
+	else if (len > c->body_left)
 		return false;
-	c->body_left -= len;
+	else
+		c->body_left -= len;
 	if (c->load->measuring)
 		c->load->tally.bytes += len;
 	return true;
@@ -222,13 +255,20 @@ static bool conn_read(struct conn *c)
 	int n = SSL_read(c->ssl, c->load->scratch, READ_BYTES);
 
 	if (n <= 0) {
-		if (SSL_get_error(c->ssl, n) == SSL_ERROR_WANT_READ)
+		if (SSL_get_error(c->ssl, n) == SSL_ERROR_WANT_READ) {
+			if (c->h2 && !h2_send(c))
+				conn_fail(c, "request");
 			return false;
+		}
 		conn_fail(c, "response");
+	} else if (c->h2) {
+		if (!h2_take(c, c->load->scratch, (size_t)n))
+			conn_fail(c, "unexpected stream");
 	} else if (c->state != CONN_READING ||
 		   !conn_take(c, c->load->scratch, (size_t)n)) {
 		conn_fail(c, "unexpected answer");
-	} else if (c->head_done && !c->body_left) {
+	} else if (c->head_done && !c->body_left &&
+		   c->load->plan->mode != MODE_EVENTS) {
 		conn_done(c);
 	}
 	return true;
@@ -245,7 +285,10 @@ static bool conn_shake(struct conn *c)
 			l->tally.handshakes++;
 			l->tally.resumed += SSL_session_reused(c->ssl) == 1;
 		}
-		conn_ask(c);
+		if (l->plan->mode != MODE_H2)
+			conn_ask(c);
+		else if (!h2_begin(c))
+			conn_fail(c, "HTTP/2");
 		return true;
 	}
 	r = SSL_get_error(c->ssl, r);

@@ -3,7 +3,9 @@
 import time
 from dataclasses import dataclass, field
 
-from place import DOMAIN, FRESH, cpu_ns, prefer, pss_kib
+from gateways import RULES
+from place import (DOMAIN, FRESH, H2_HOST, H2_ORIGIN, PASS_HOST, PASS_ORIGIN, TOKEN, cpu_ns, prefer,
+                   pss_kib)
 
 
 class Invalid(Exception):
@@ -20,14 +22,26 @@ class Test:
     warm_s: float = 0.5
     resumed: bool = False  # most handshakes must be
     direct: bool = True  # it can be done without a gateway
+    only: tuple = ()  # these gateways; none: all
+    opened: bool = True  # the gateway opens the TLS, and the client trusts it
+    rules: int = 0  # in the policy
+    sandboxes: int = 0  # registered besides the one that asks
 
     def is_for(self, gateway):
         return ((self.direct or gateway.name != "direct") and
-                (gateway.resumes or not self.resumed))
+                (gateway.resumes or not self.resumed) and
+                (not self.only or gateway.name in self.only))
 
+
+H2 = ["-a", H2_ORIGIN, "-H", H2_HOST, "-m", "h2"]
+H2_GATEWAYS = ("direct", "sallyport", "before", "haproxy", "nginx")
+PASS = ["-a", PASS_ORIGIN, "-H", PASS_HOST, "-t", TOKEN]
+PASS_GATEWAYS = ("direct", "sallyport", "before", "haproxy")
+OURS = ("sallyport", "before")
+KEEP = ["-m", "keep", "-c", 32]
 
 TESTS = [
-    Test("keep", "kept-alive exchanges, 1 KiB, 32 connections", ["-m", "keep", "-c", 32], 2),
+    Test("keep", "kept-alive exchanges, 1 KiB, 32 connections", KEEP, 2),
     Test("paced", "400 exchanges per second, 32 connections",
          ["-m", "paced", "-r", 400, "-c", 32], 2),
     Test("full", "connection per exchange, full handshake", ["-m", "close", "-c", 16], 2),
@@ -35,10 +49,28 @@ TESTS = [
          ["-m", "close", "-c", 16, "-R"], 2, resumed=True),
     Test("64k", "64 KiB bodies, 8 connections", ["-m", "keep", "-c", 8, "-u", "/64k"], 2),
     Test("64m", "64 MiB bodies, 1 connection", ["-m", "keep", "-u", "/64m"], count=16),
+    Test("h2", "HTTP/2 exchanges, 1 KiB, 1 connection, 100 streams", [*H2, "-k", 100], 2,
+         only=H2_GATEWAYS),
+    Test("h2-64k", "64 KiB bodies over HTTP/2, 8 streams", [*H2, "-k", 8, "-u", "/64k"], 2,
+         only=H2_GATEWAYS),
+    Test("events", "events of 20 streams, 50 a second each",
+         ["-m", "events", "-c", 20, "-u", "/events"], 2),
+    Test("splice", "kept-alive exchanges, not opened", [*PASS, *KEEP], 2, only=PASS_GATEWAYS,
+         opened=False),
+    Test("splice-new", "connection per exchange, not opened",
+         [*PASS, "-m", "close", "-c", 16, "-R"], 2, only=PASS_GATEWAYS, opened=False),
+    Test("splice-64m", "64 MiB bodies, not opened", [*PASS, "-m", "keep", "-u", "/64m"], count=16,
+         only=PASS_GATEWAYS, opened=False),
     Test("idle", "1,000 idle connections", ["-m", "idle", "-c", 1000], 1.5, direct=False),
     Test("first", "first contact with a host never seen, one after another",
-         ["-m", "close", "-n", len(FRESH), "-N", len(FRESH), "-H", f"fresh%u.{DOMAIN}"]),
+         ["-m", "close", "-N", len(FRESH), "-H", f"fresh%u.{DOMAIN}"], count=len(FRESH)),
     Test("start", "from exec to the first exchange", ["-m", "wait"], direct=False),
+    Test("rules", f"kept-alive exchanges, policy of {RULES:,} rules", KEEP, 2, only=OURS,
+         rules=RULES),
+    Test("sandboxes-10", "kept-alive exchanges, 10 more sandboxes", KEEP, 2, only=OURS,
+         sandboxes=10),
+    Test("sandboxes-1000", "kept-alive exchanges, 1,000 more sandboxes", KEEP, 2, only=OURS,
+         sandboxes=1000),
 ]
 
 
@@ -51,7 +83,7 @@ def check(test, figures):
         raise Invalid("sessions were not resumed")
 
 
-def figures_of(test, raw):
+def figures_of(raw):
     """What is reported, from what was counted."""
     exchanges, seconds = raw["exchanges"], raw["seconds"]
     used_ns = raw["end"] - raw["begin"]
@@ -86,21 +118,26 @@ def measure(place, gateway, test, scale):
     if test.seconds:
         args += ["-s", test.seconds * scale, "-w", test.warm_s]
     if test.count:
-        args += ["-n", max(2, int(test.count * scale))]
+        count = test.count * scale / (10 if gateway.slow else 1)
+        args += ["-n", max(2, int(count))]
     try:
         ready_ms = serve(place, gateway)
         if test.name == "start":
             return {"ready_ms": ready_ms}
         pids = gateway.pids()
         prefer(pids, place.nice)
+        extra = gateway.extend(test)
+        ca = gateway.ca if test.opened else place.bundle
         if test.name == "first":  # the gateway is warm, the hosts are not
             place.load(gateway.ca, "-m", "close", "-n", 20, *gateway.load_args())
         if test.name == "idle":
             empty_kib = pss_kib(pids)
             raw = place.load(gateway.ca, *args, look=lambda: pss_kib(gateway.pids()))
         else:
-            raw = place.load(gateway.ca, *args, look=lambda: cpu_ns(pids))
+            raw = place.load(ca, *args, look=lambda: cpu_ns(pids))
         check(test, raw)
-        return idle_of(raw, empty_kib) if test.name == "idle" else figures_of(test, raw)
+        return idle_of(raw, empty_kib) if test.name == "idle" else figures_of(raw) | extra
     finally:
+        if test.rules or test.sandboxes:
+            gateway.restore()
         gateway.stop()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """place.py - the bench: three namespaces in a row, an origin, keys, processes
 
-    client (load) --e0--bench0-- gateway --go--o0-- origin (nginx)
+    client (load) --e0--bench0-- gateway --go--o0-- origin (nginx, sse.py)
 
 The gateway under test runs alone on one core; load generator and origin share
 the other. Nothing leaves the machine; processes are stopped by the pid that
@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,7 +24,10 @@ CLIENT, GATEWAY_C = "10.213.1.2", "10.213.1.1"
 ORIGIN, GATEWAY_O = "10.213.2.2", "10.213.2.1"
 DOMAIN = "bench.test"
 HOST = f"api.{DOMAIN}"
-FRESH = [f"fresh{i}.{DOMAIN}" for i in range(100)]  # for first contacts
+FRESH = [f"fresh{i}.{DOMAIN}" for i in range(1000)]  # for first contacts
+H2_ORIGIN, H2_HOST = "10.213.2.3", f"h2.{DOMAIN}"  # the same over HTTP/2
+PASS_ORIGIN, PASS_HOST = "10.213.2.4", "pinned.splice.test"  # not to be opened
+EVENTS_PORT = 9000  # sse.py, behind the origin
 TOKEN = "Bearer sk-bench-7d1f0c93be524a60"
 CPU_LOAD, CPU_GATEWAY = "0", "1"
 FILES_MAX = min(65536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -95,7 +99,7 @@ class Place:
         self.tmp.chmod(0o755)
         name = f"spb{os.getpid() % 10000}"
         self.client, self.gateway, self.origin = (name + x for x in "cgo")
-        self.nginx = None
+        self.nginx = self.events = None
 
     # -- network -----------------------------------------------------------
     def up(self):
@@ -104,6 +108,8 @@ class Place:
             run("ip", "-n", ns, "link", "set", "lo", "up")
         self._link("e0", self.client, CLIENT, "bench0", GATEWAY_C)
         self._link("o0", self.origin, ORIGIN, "go", GATEWAY_O)
+        for address in (H2_ORIGIN, PASS_ORIGIN):
+            run("ip", "-n", self.origin, "addr", "add", f"{address}/24", "dev", "o0")
         for ns in (self.client, self.gateway, self.origin):
             run("ip", "netns", "exec", ns, "sysctl", "-qw", "net.ipv4.ip_forward=1",
                 "net.ipv4.ip_local_port_range=2048 65000", "net.ipv4.tcp_tw_reuse=1",
@@ -111,6 +117,7 @@ class Place:
         etc = Path("/etc/netns") / self.gateway
         etc.mkdir(parents=True)
         names = "".join(f"{ORIGIN} {name}\n" for name in (HOST, *FRESH))
+        names += f"{H2_ORIGIN} {H2_HOST}\n{PASS_ORIGIN} {PASS_HOST}\n"
         (etc / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
         (etc / "resolv.conf").write_text("nameserver 127.0.0.1\n")
 
@@ -124,23 +131,27 @@ class Place:
         run("ip", "-n", ns, "route", "add", "default", "via", gateway_address)
 
     def down(self):
-        if self.nginx:
-            self.stop(self.nginx)
+        for process in (self.nginx, self.events):
+            if process:
+                self.stop(process)
         for ns in (self.client, self.gateway, self.origin):
             run("ip", "netns", "del", ns, check=False)
         shutil.rmtree(Path("/etc/netns") / self.gateway, ignore_errors=True)
         if not os.environ.get("SALLYPORT_KEEP"):
             shutil.rmtree(self.tmp, ignore_errors=True)
 
-    def redirect(self, on, port=8443):
-        """Brings the client's TLS to a gateway that has no way of its own."""
+    def redirect(self, ports):
+        """Brings the client's TLS to a gateway that has no way of its own: the
+        port for each origin; the others' by the first."""
         nft = ["ip", "netns", "exec", self.gateway, "nft", "-f", "-"]
         run(*nft, input="table ip bench\ndelete table ip bench\n")
-        if on:
+        if ports:
+            rules = "; ".join(f"iifname bench0 ip daddr {a} tcp dport 443 redirect to :{p}"
+                              for a, p in ports.items())
             run(*nft, input=f"""table ip bench {{
                 chain pre {{
                     type nat hook prerouting priority dstnat;
-                    iifname bench0 tcp dport 443 redirect to :{port};
+                    {rules};
                 }}
             }}
             """)
@@ -191,7 +202,7 @@ class Place:
         (self.tmp / to).write_bytes(b"".join((self.tmp / p).read_bytes() for p in parts))
 
     def _leaf(self, name, ca):
-        (self.tmp / "ext").write_text(f"subjectAltName=DNS:*.{DOMAIN}\n"
+        (self.tmp / "ext").write_text(f"subjectAltName=DNS:*.{DOMAIN},DNS:{PASS_HOST}\n"
                                       "extendedKeyUsage=serverAuth\n")
         self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                       "-subj", f"/CN={DOMAIN}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
@@ -220,14 +231,22 @@ http {{
   map $http_authorization $injected {{ default 0; "{TOKEN}" 1; }}
   ssl_certificate origin.crt; ssl_certificate_key origin.key;
   ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:origin:16m;
+  root {t}/www; add_header x-inj $injected always;
   server {{
-    listen {ORIGIN}:443 ssl backlog=8192; root {t}/www;
-    add_header x-inj $injected always;
+    listen {ORIGIN}:443 ssl backlog=8192; listen {PASS_ORIGIN}:443 ssl backlog=8192;
+    location /events {{
+      proxy_pass http://127.0.0.1:{EVENTS_PORT}; proxy_http_version 1.1; proxy_buffering off;
+    }}
+  }}
+  server {{
+    listen {H2_ORIGIN}:443 ssl http2 backlog=8192;
   }}
 }}
 """)
         self.nginx = self.start(self.origin, CPU_LOAD, "origin.out", "nginx", "-c",
                                 t / "origin.conf", "-e", t / "origin.log")
+        self.events = self.start(self.origin, CPU_LOAD, "events.out", sys.executable,
+                                 SOURCE / "tests" / "bench" / "sse.py", EVENTS_PORT)
         self.bundle = t / "trust-origin.pem"
         self._join(self.bundle.name, "origin-ca.crt")
         self.load(self.bundle, "-m", "wait", "-t", TOKEN)

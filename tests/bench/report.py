@@ -8,6 +8,7 @@ from place import SOURCE
 
 BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
 BASE = "haproxy"
+PLOT = SOURCE / "docs" / "performance.png"
 
 # test, figure, what it is called, format, less is better
 ROWS = [
@@ -27,11 +28,36 @@ ROWS = [
     ("64k", "mb_s", "the same: MB/s", ",.0f"),
     ("64m", "cpu_ns_byte", "64 MiB bodies: CPU ns per byte", ".2f"),
     ("64m", "mb_s", "the same: MB/s", ",.0f"),
+    ("h2", "cpu_us", "HTTP/2, 100 streams, 1 KiB: CPU us per exchange", ".1f"),
+    ("h2", "rate", "the same: exchanges per second", ",.0f"),
+    ("h2", "p50_us", "the same: p50 us", ",.0f"),
+    ("h2", "p99_us", "the same: p99 us", ",.0f"),
+    ("h2-64k", "cpu_ns_byte", "HTTP/2, 8 streams, 64 KiB bodies: CPU ns per byte", ".2f"),
+    ("h2-64k", "mb_s", "the same: MB/s", ",.0f"),
+    ("events", "cpu_us", "server-sent events, 1,000/s: CPU us per event", ".1f"),
+    ("events", "p50_us", "the same: latency, p50 us", ",.0f"),
+    ("events", "p99_us", "the same: latency, p99 us", ",.0f"),
+    ("splice", "cpu_us", "not opened, kept-alive, 1 KiB: CPU us per exchange", ".1f"),
+    ("splice", "p50_us", "the same: p50 us", ",.0f"),
+    ("splice-new", "cpu_us", "not opened, connection per exchange: CPU us", ",.0f"),
+    ("splice-64m", "cpu_ns_byte", "not opened, 64 MiB bodies: CPU ns per byte", ".2f"),
+    ("splice-64m", "mb_s", "the same: MB/s", ",.0f"),
     ("first", "p50_us", "first contact with a host: p50 us", ",.0f"),
     ("first", "cpu_us", "the same: CPU us", ",.0f"),
     ("idle", "pss_mib", "fresh process tree: PSS MiB", ".1f"),
     ("idle", "idle_kib", "per idle connection: PSS KiB", ".1f"),
     ("start", "ready_ms", "start to first exchange: ms", ",.0f"),
+]
+SCALE_ROWS = [
+    ("rules", "cpu_us", "kept-alive with 100,000 rules: CPU us per exchange", ".1f"),
+    ("rules", "p50_us", "the same: p50 us", ",.0f"),
+    ("rules", "load_ms", "loading them: ms", ",.0f"),
+    ("rules", "rule_bytes", "memory: bytes per rule, all roles", ",.0f"),
+    ("sandboxes-10", "cpu_us", "kept-alive with 10 more sandboxes: CPU us per exchange", ".1f"),
+    ("sandboxes-1000", "cpu_us", "the same with 1,000", ".1f"),
+    ("sandboxes-1000", "p50_us", "the same: p50 us", ",.0f"),
+    ("sandboxes-1000", "register_ms", "registration of each: ms", ".2f"),
+    ("sandboxes-1000", "sandbox_kib", "memory: KiB per sandbox, all roles", ".1f"),
 ]
 CPU_FIGURES = ("cpu_us", "cpu_ns_byte")  # direct has no gateway to charge
 
@@ -79,6 +105,15 @@ def ratios_table(results, rows, names):
     return table(["multiple of HAProxy's", *others], lines) if lines else ""
 
 
+def scale_table(results, names):
+    """What grows with an installation, which no peer has; kept-alive again as
+    the measure."""
+    ours = [n for n in names if n in ("sallyport", "before")]
+    small = ("keep", "cpu_us", "kept-alive with the small policy: CPU us per exchange", ".1f")
+    rows = [r for r in [small, *SCALE_ROWS] if any((r[0], n) in results for n in ours)]
+    return figures_table(results, rows, ours) if rows and rows != [small] else ""
+
+
 def spread_table(results, rows, names):
     lines = [[title, *(spread(results, test, n, figure) if (test, n) in results else "-"
                        for n in names)] for test, figure, title, _ in rows]
@@ -105,6 +140,7 @@ def markdown(results, tests, gateways, run):
     ]
     if BASE in names:
         parts.append(ratios_table(results, rows, names))
+    parts.append(scale_table(results, names))
     if run["rounds"] > 1 and pair:
         parts.append(spread_table(results, [r for r in rows if r[1] not in
                                             ("p50_us", "p99_us")], pair))
