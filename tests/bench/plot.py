@@ -65,7 +65,7 @@ def script(path, groups):
                               f"{-(y + BAR):.3f} {-y:.3f}")
             side = "left offset 0.5,0" if value >= 1 else "right offset -0.5,0"
             weight = "DejaVu Sans Bold" if name == "sallyport" else "DejaVu Sans"
-            labels.append(f"set label '{value:.3g}' at {end:.4f},{-(y + BAR / 2):.3f} {side} "
+            labels.append(f"set label '{value:{'.2f' if value < 10 else '.0f'}}' at {end:.4f},{-(y + BAR / 2):.3f} {side} "
                           f"font '{weight},9' tc rgb '{COLOURS[name]}' front")
             y += BAR
         y += BAR * 0.9
