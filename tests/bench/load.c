@@ -44,6 +44,7 @@ enum {
 	WAIT_LATER_US = 50 * 1000,
 	WAIT_CONNS = 100,
 	WAIT_GIVE_UP_US = 20 * 1000 * 1000,
+	STALL_S = 60,
 	EVENTS = 256,
 };
 
@@ -367,6 +368,9 @@ int main(int argc, char **argv)
 	    !plan.streams || plan.streams > STREAMS_MAX || optind != argc)
 		usage();
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* An answer that never comes ends us, and whoever started us sees it.
+	 */
+	(void)alarm((unsigned)(plan.seconds + plan.warm_s) + STALL_S);
 	load_init(&load, &plan);
 	load_start(&load);
 	load_run(&load);
