@@ -157,8 +157,14 @@ static void conn_send(struct h2_conn *c)
 static void conn_settle(struct h2_conn *c)
 {
 	conn_send(c);
+	if (!c->failed && h2_is_over(c->h2)) {
+		/* Perhaps given up in the middle, such as for a GOAWAY that
+		 * takes an earlier one back: who waits must hear of it. */
+		conn_fail(c);
+		conn_run_ready(c);
+	}
 	/* what the stream took already is still sent by who closes it */
-	if (c->failed || (h2_is_over(c->h2) && !h2_wants_write(c->h2))) {
+	if (c->failed) {
 		c->ops->ended(c);
 		return; /* c is gone */
 	}
@@ -320,8 +326,9 @@ void h2_leg_want(struct leg *leg, unsigned what)
 {
 	struct h2_leg *l = of(leg);
 
-	/* News comes by itself, but that there is room is none. */
-	if (what & LEG_WRITE && leg_is_live(l) && h2_leg_room(leg)) {
+	/* News comes by itself, but that there is room is none. A leg that is
+	 * closed has it too: see h2_leg_room(). */
+	if (what & LEG_WRITE && l->conn && h2_leg_room(leg)) {
 		h2_leg_news(l);
 		h2_conn_touch(l->conn);
 	}
