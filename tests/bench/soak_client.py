@@ -421,6 +421,18 @@ def bad_hello(r):
         leave(sock, r)
 
 
+def bad_dns(r):
+    """Questions that are none, over both transports."""
+    server = open("/etc/resolv.conf").read().split()[1]
+    head = struct.pack(">HHHHHH", r.randrange(65536), 0x100, r.choice([0, 1, 2]), 0, 0, 0)
+    data = head + r.choice([b"\xc0\x0c\0\1\0\1", b"\3api\3lab\4test\0\0\xff\0\1", b"\x3f", r.randbytes(40)])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.sendto(data, (server, 53))
+    with tcp(server, 53) as sock:
+        sock.sendall(struct.pack(">H", r.choice([len(data), 0, 65535])) + data)
+        leave(sock, r)
+
+
 def half_hello(r):
     """Breaks the handshake off, after the server's flight or before."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -541,7 +553,7 @@ def sometimes(r):
 
 CLEAN = [one_new, one_new, one_kept, one_kept, one_pipelined, one_plain, one_upgrade, one_slow,
          refused, spliced, two_many, two_many, two_bridged]
-FAULTS = [bad_head, bad_hello, half_hello, half_request, half_answer, half_splice, half_upgrade,
+FAULTS = [bad_head, bad_hello, bad_dns, half_hello, half_request, half_answer, half_splice, half_upgrade,
           origin_breaks, early, origin_breaks_two, two_resets, two_stalls, two_broken, sometimes]
 
 

@@ -21,14 +21,18 @@ sys.path.insert(0, str(SCENES))
 import lab as labs  # noqa: E402
 from conftest import start_origin  # noqa: E402
 from lab import ORIGIN4, ORIGIN6, Lab, run  # noqa: E402
-from test_l_http2 import CONFIG as NGINX, SINK  # noqa: E402
+from test_l_http2 import CONFIG as NGINX_TWO, SINK  # noqa: E402
+from test_w_websocket import CONFIG as NGINX_WS  # noqa: E402
 
 ROLES = ("gateway", "vault", "control")
-ADDRESSES = {"two": "10.212.2.5", "grpc": "10.212.2.6", "peer": "10.212.2.7"}
+ADDRESSES = {"two": "10.212.2.5", "grpc": "10.212.2.6", "ws": "10.212.2.7",
+             "peer": "10.212.2.8"}
 HOSTS = ("api", "plain", "pinned", "limited", "other")
-# a small quarantine: freed memory is to be used again while we look
-OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=8:thread_local_quarantine_size_kb=64",
-           "UBSAN_OPTIONS": "print_stacktrace=1"}
+# A small quarantine: freed memory is to be used again while we look. Symbols are
+# looked up by named(): a role that takes a second to end would be killed.
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:symbolize=0:quarantine_size_mb=8:"
+                           "thread_local_quarantine_size_kb=64",
+           "UBSAN_OPTIONS": "print_stacktrace=1:symbolize=0"}
 LOSER = """
 #include <stdlib.h>
 static void *volatile kept;
@@ -93,7 +97,12 @@ class SoakLab(Lab):
         start_origin(self)
         for address in ADDRESSES.values():
             run("ip", "-n", self.org, "addr", "add", f"{address}/24", "dev", "o0")
-        self._nginx()
+        self.in_origin("/usr/bin/python3", "-c", SINK, stderr=subprocess.DEVNULL)
+        www = self._nginx("two", NGINX_TWO)
+        for n in (0, 1, 16384, 262144, 4 << 20):
+            (www / str(n)).write_bytes((bytes(range(256)) * (n // 256 + 1))[:n])
+        self._nginx("ws", NGINX_WS)
+        self.python("ws_peer.py", "serve", "127.0.0.1", 8098, self.tmp / "ws.log")
         self._peer()
         crt, key = self.leaf("grpc", "grpc.lab.test")
         self.python("grpc_peer.py", "serve", ADDRESSES["grpc"] + ":443", crt, key,
@@ -106,17 +115,16 @@ class SoakLab(Lab):
             self.in_origin("/usr/bin/python3", SCENES / program, *args, stdout=out, stderr=err)
         self.wait(lambda: ready.read_text().strip(), 20, program)
 
-    def _nginx(self):
-        base = self.tmp / "two"
-        (base / "www").mkdir(parents=True)
-        (base / "tmp").mkdir()
-        for n in (0, 1, 16384, 262144, 4 << 20):
-            (base / "www" / str(n)).write_bytes((bytes(range(256)) * (n // 256 + 1))[:n])
-        crt, key = self.leaf("two", "two.lab.test")
-        (base / "nginx.conf").write_text(NGINX.format(dir=base, v4=ADDRESSES["two"], crt=crt, key=key))
-        self.in_origin("/usr/bin/python3", "-c", SINK, stderr=subprocess.DEVNULL)
-        self.in_origin("nginx", "-c", base / "nginx.conf", "-p", base)
-        self.wait(lambda: (base / "nginx.pid").exists(), 10, "nginx")
+    def _nginx(self, name, config):
+        """Started; the folder of its files."""
+        base = self.tmp / name
+        for d in ("www", "tmp"):
+            (base / d).mkdir(parents=True)
+        crt, key = self.leaf(name, f"{name}.lab.test")
+        (base / "nginx.conf").write_text(config.format(dir=base, v4=ADDRESSES[name], crt=crt, key=key))
+        self.in_origin("nginx", "-c", base / "nginx.conf", "-p", base, stderr=subprocess.DEVNULL)
+        self.wait(lambda: (base / "nginx.pid").exists(), 10, f"nginx for {name}")
+        return base / "www"
 
     def _peer(self):
         crt, key = self.leaf("peer", "peer.lab.test")
@@ -172,6 +180,14 @@ class SoakLab(Lab):
 
     def counters(self):
         return self.admin.get("/v1/status")["gateway"]
+
+
+def named(line):
+    """A frame of a sanitizer's report with function, file and line."""
+    frame = re.search(r"^ *#\d+ .*\((/\S+)\+(0x[0-9a-f]+)\)", line)
+    if not frame or not os.path.exists(frame[1]):
+        return line
+    return line + " " + " ".join(run("addr2line", "-fpe", *frame.groups()).stdout.split())
 
 
 def settle(seconds):
