@@ -30,7 +30,7 @@ enum {
 	REDACT_HELD_BYTES = 256 * 1024, /* one piece, by far */
 	/* An origin that ends each connection after a few requests refuses the
 	 * rest of a crowd again and again. */
-	UNTOUCHED_RETRIES_MAX = 16,
+	UNTOUCHED_RETRIES_MAX = 64,
 };
 
 static const unsigned state_moves[EXCHANGE_STATE_NUM] = {
@@ -233,6 +233,7 @@ static void on_origin(struct origin *o, void *ctx, enum origin_event event)
 	struct exchange *x = ctx;
 
 	if (event == ORIGIN_OPENED) {
+		x->origin = o;
 		exchange_send(x);
 		return;
 	}

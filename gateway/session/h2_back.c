@@ -302,8 +302,7 @@ bool origin_h2_has_room(const struct origin *o)
 {
 	const struct h2_conn *c = &o->h2->conn;
 
-	return !c->failed && h2_is_open(c->h2) &&
-	       (!h2_peer_settings_seen(c->h2) || h2_request_room(c->h2) > 0);
+	return !c->failed && h2_request_room(c->h2) > 0;
 }
 
 struct leg *h2_back_new(struct exchange *x, struct origin *o)

@@ -30,8 +30,14 @@
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
-/* After the notice of a shutdown, requests under way may still arrive. */
-enum { SHUTDOWN_NOTICE_MS = 500 };
+enum {
+	/* After the notice of a shutdown, requests under way may still
+	 * arrive. */
+	SHUTDOWN_NOTICE_MS = 500,
+	/* A client that takes nothing for so long does not get what is left
+	 * of a broken answer. */
+	STALL_MS = 1000,
+};
 
 struct http2 {
 	struct h2_conn conn;
@@ -118,6 +124,15 @@ static void front_finished(struct leg *leg, bool keep)
 	/* l lives until the stream is closed */
 }
 
+/* Has the client's window been shut for so long? */
+static bool leg_is_stalled(const struct h2_leg *l, uint32_t ms)
+{
+	uint64_t since = h2_stalled_since(l->conn->h2, l->id);
+
+	return since && loop_now_ms(l->conn->worker->loop) - since >= ms;
+}
+
+/* What came so far is still sent, if the client takes it. */
 static void front_broke(struct leg *leg)
 {
 	struct h2_leg *l = of(leg);
@@ -125,7 +140,10 @@ static void front_broke(struct leg *leg)
 	leg->exchange = NULL;
 	if (!l->conn || l->closed)
 		return;
-	h2_reset(l->conn->h2, l->id, H2_INTERNAL_ERROR);
+	if (leg_is_stalled(l, STALL_MS))
+		h2_reset(l->conn->h2, l->id, H2_INTERNAL_ERROR);
+	else
+		h2_break(l->conn->h2, l->id);
 	h2_conn_touch(l->conn);
 }
 
@@ -395,16 +413,13 @@ static void shut_down(struct http2 *h)
 /* Answers that are complete, and that the client does not take. */
 static void stalled_reset(struct http2 *h)
 {
-	const struct worker *w = h->conn.worker;
-	uint64_t since;
+	uint32_t idle_ms = h->conn.worker->config->idle_ms;
 
 	list_for_each(it, &h->conn.legs)
 	{
 		struct h2_leg *l = container_of(it, struct h2_leg, link);
 
-		since = h2_stalled_since(h->conn.h2, l->id);
-		if (l->leg.exchange || !since ||
-		    loop_now_ms(w->loop) - since < w->config->idle_ms)
+		if (l->leg.exchange || !leg_is_stalled(l, idle_ms))
 			continue;
 		h2_reset(h->conn.h2, l->id, H2_CANCEL);
 		h2_conn_touch(&h->conn);

@@ -10,18 +10,19 @@
 #include "gateway/tls/suites.h"
 #include "src/base/err.h"
 
-/* h2 where the origin speaks it, http/1.1, or nothing: a client that offers
- * only what we do not speak is told so by the alert that RFC 7301 asks for. */
+/* What the origin speaks, where the client lets us choose; the other is bridged
+ * for a client that speaks nothing else. One that offers only what we do not
+ * speak is told so by the alert that RFC 7301 asks for. */
 static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 		   const unsigned char *in, unsigned in_len, void *ctx)
 {
-	static const unsigned char both[] = "\x02h2\x08http/1.1";
+	static const unsigned char newest[] = "\x02h2\x08http/1.1";
+	static const unsigned char oldest[] = "\x08http/1.1\x02h2";
 	bool h2 = SSL_get_app_data(ssl) != NULL;
-	size_t skip = h2 ? 0 : 3;
 
 	(void)ctx;
-	if (SSL_select_next_proto((unsigned char **)out, out_len, both + skip,
-				  (unsigned)(sizeof(both) - 1 - skip), in,
+	if (SSL_select_next_proto((unsigned char **)out, out_len,
+				  h2 ? newest : oldest, sizeof(newest) - 1, in,
 				  in_len) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	return SSL_TLSEXT_ERR_OK;

@@ -24,11 +24,31 @@ enum {
 
 static void origin_attempt(struct origin *o);
 
+static void on_begin(struct timer *t);
+
+/* Whoever waited for o to be opened goes on, from the loop. */
+static void origin_wake_waiting(struct origin *o)
+{
+	struct list waiting;
+	struct origin *w;
+
+	list_init(&waiting);
+	pool_wait_over(o, &waiting);
+	while ((w = list_first(&waiting, struct origin, link))) {
+		list_remove(&w->link);
+		w->reason = o->reason; /* it would fare no better */
+		memcpy(w->detail, o->detail, sizeof(w->detail));
+		w->timer.fn = on_begin;
+		timer_start(&w->timer, 1);
+	}
+}
+
 static void origin_finish(struct origin *o, enum origin_event event)
 {
 	origin_fn *fn = o->fn;
 
 	timer_stop(&o->timer);
+	origin_wake_waiting(o);
 	o->fn = NULL;
 	if (o->stream && !o->h2) {
 		stream_set_owner(o->stream, NULL, NULL);
@@ -164,15 +184,6 @@ static void origin_attempt(struct origin *o)
 		origin_next(o, "the connection could not be begun");
 }
 
-static void on_begin(struct timer *t)
-{
-	struct origin *o = container_of(t, struct origin, timer);
-
-	o->timer.fn = on_timer;
-	origin_attempt(o);
-	/* o may be gone */
-}
-
 static bool destination_has(const struct destination *d,
 			    const struct addr *address)
 {
@@ -207,14 +218,12 @@ static bool origin_may_go_on(struct origin *o, const struct sandbox *s,
 	return may;
 }
 
-struct origin *origin_open(struct worker *w, const struct sandbox *s,
-			   const struct destination *d,
-			   const struct grant *grant, bool h2, origin_fn *fn,
-			   void *ctx)
+/* One that may be used now, or NULL. */
+static struct origin *origin_kept(struct worker *w, const struct sandbox *s,
+				  const struct destination *d, bool h2)
 {
 	struct origin *o = pool_take(w->pool, s, d, h2);
 
-	must(grant != NULL);
 	while (o && !origin_may_go_on(o, s, d)) {
 		if (o->h2)
 			origin_retire(o);
@@ -222,12 +231,49 @@ struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			(void)origin_free(o);
 		o = pool_take(w->pool, s, d, h2);
 	}
-	if (o) {
-		worker_counted(w, origins_reused);
-		o->reused = true;
-		return o;
+	if (!o)
+		return NULL;
+	worker_counted(w, origins_reused);
+	o->reused = true;
+	return o;
+}
+
+/* o waited for another one, or could not begin where it was asked for. */
+static void on_begin(struct timer *t)
+{
+	struct origin *o = container_of(t, struct origin, timer), *shared;
+	origin_fn *fn = o->fn;
+	void *ctx = o->ctx;
+
+	o->timer.fn = on_timer;
+	if (o->reason) {
+		origin_finish(o, ORIGIN_FAILED);
+		return; /* o may be gone */
 	}
+	shared = o->wants_h2 ? origin_kept(o->worker, o->sandbox,
+					   &o->destination, true)
+			     : NULL;
+	if (shared) {
+		(void)origin_free(o);
+		fn(shared, ctx, ORIGIN_OPENED);
+	} else if (!pool_wait(o)) {
+		origin_attempt(o);
+		/* o may be gone */
+	}
+}
+
+struct origin *origin_open(struct worker *w, const struct sandbox *s,
+			   const struct destination *d,
+			   const struct grant *grant, bool h2, origin_fn *fn,
+			   void *ctx)
+{
+	struct origin *o = origin_kept(w, s, d, h2);
+
+	must(grant != NULL);
+	if (o)
+		return o;
 	o = must_alloc(sizeof(*o));
+	o->sandbox = s;
 	o->facts_version = w->facts.version;
 	o->wants_h2 = h2;
 	o->worker = w;
@@ -237,9 +283,11 @@ struct origin *origin_open(struct worker *w, const struct sandbox *s,
 	buf_init(&o->in, ORIGIN_IN_BYTES);
 	list_init(&o->link);
 	list_init(&o->lru);
+	list_init(&o->shared);
 	o->group = pool_at(w->pool, s, d);
 	timer_init(&o->timer, w->loop, on_timer);
-	if (!origin_connect(o)) { /* fail from the loop, not from here */
+	if (!pool_wait(o) &&
+	    !origin_connect(o)) { /* fail from the loop, not from here */
 		o->timer.fn = on_begin;
 		timer_start(&o->timer, 1);
 	}
@@ -251,6 +299,7 @@ struct origin *origin_free(struct origin *o)
 	if (!o)
 		return NULL;
 	timer_stop(&o->timer);
+	origin_wake_waiting(o);
 	pool_forget(o);
 	origin_h2_end(o);
 	o->stream = stream_free(o->stream);

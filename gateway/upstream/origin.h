@@ -58,8 +58,10 @@ struct origin {
 	enum audit_reason reason;
 	char detail[128];
 	/* private */
-	struct list link; /* in the group's idle list */
-	struct list lru;  /* in the pool's idle list */
+	struct list link;   /* in the group's list of idle or waiting ones */
+	struct list shared; /* HTTP/2: in the group, while it has room */
+	const struct sandbox *sandbox; /* the owner's, until it is open */
+	struct list lru;	       /* in the pool's idle list */
 	struct timer timer;
 	struct destination destination;
 	unsigned attempt;
@@ -76,8 +78,9 @@ void origin_pool_drop_idle(struct origin_pool *pool);
 enum origin_alpn { ORIGIN_ALPN_UNKNOWN, ORIGIN_ALPN_H1, ORIGIN_ALPN_H2 };
 
 /* Never NULL. If ->open at once, fn is not called; else fn is, once, from the
- * loop. The grant is proof that policy allowed it; it is not kept. h2: HTTP/2
- * is preferred where the origin speaks it; see ->h2 of what comes. */
+ * loop, and may give another origin than was returned: one to share. The grant
+ * is proof that policy allowed it; it is not kept. h2: HTTP/2 is preferred
+ * where the origin speaks it; see ->h2 of what comes. */
 struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			   const struct destination *d,
 			   const struct grant *grant, bool h2, origin_fn *fn,

@@ -23,6 +23,8 @@
 
 enum {
 	GROUPS_RESTING_MAX = 2048,
+	/* An origin that spoke only HTTP/1.1 may have learnt since. */
+	ALPN_H1_MS = 10 * 60 * 1000,
 	KEY_BYTES = MSG_NAME_SIZE + HOST_MAX + 64,
 };
 
@@ -32,7 +34,10 @@ struct origin_group {
 	struct list resting; /* in pool->resting while it has no connection */
 	unsigned origins;    /* busy and idle */
 	enum origin_alpn alpn;
-	struct origin *h2; /* takes new streams; NULL = none does */
+	uint64_t alpn_ms;	/* when it was found out */
+	struct list shared;	/* HTTP/2: those that take new streams */
+	struct origin *opening; /* HTTP/2: one more, for who waits for it */
+	struct list waiting;	/* ... struct origin.link */
 	SSL_SESSION *session;
 	size_t key_len;
 	char key[];
@@ -124,6 +129,8 @@ struct origin_group *pool_at(struct origin_pool *pool, const struct sandbox *s,
 		memcpy(g->key, key.ptr, key.len);
 		list_init(&g->idle);
 		list_init(&g->resting);
+		list_init(&g->shared);
+		list_init(&g->waiting);
 		(void)map_set(&pool->groups, key, g);
 	} else if (!list_is_empty(&g->resting)) {
 		list_remove(&g->resting);
@@ -142,6 +149,18 @@ static void idle_unlink(struct origin *o)
 	o->group->pool->idle_count--;
 }
 
+static struct origin *group_shared(const struct origin_group *g)
+{
+	list_for_each(it, &g->shared)
+	{
+		struct origin *o = container_of(it, struct origin, shared);
+
+		if (origin_h2_has_room(o))
+			return o;
+	}
+	return NULL;
+}
+
 struct origin *pool_take(struct origin_pool *pool, const struct sandbox *s,
 			 const struct destination *d, bool h2)
 {
@@ -152,8 +171,8 @@ struct origin *pool_take(struct origin_pool *pool, const struct sandbox *s,
 
 	if (!g)
 		return NULL;
-	o = h2 ? g->h2 : NULL;
-	if (o && origin_h2_has_room(o)) {
+	o = h2 ? group_shared(g) : NULL;
+	if (o) {
 		idle_unlink(o);
 		timer_stop(&o->timer);
 		return o;
@@ -178,6 +197,9 @@ enum origin_alpn origin_alpn(struct worker *w, const struct sandbox *s,
 	struct origin_group *g =
 		map_find(&w->pool->groups, group_key(s, d, bytes));
 
+	if (g && g->alpn == ORIGIN_ALPN_H1 &&
+	    loop_now_ms(w->loop) - g->alpn_ms > ALPN_H1_MS)
+		g->alpn = ORIGIN_ALPN_UNKNOWN;
 	return g ? g->alpn : ORIGIN_ALPN_UNKNOWN;
 }
 
@@ -192,19 +214,48 @@ bool pool_note_alpn(struct origin *o)
 	SSL_get0_alpn_selected(ssl, &name, &len);
 	if (len == 2 && memcmp(name, "h2", 2) == 0) {
 		o->group->alpn = ORIGIN_ALPN_H2;
-		o->group->h2 = o;
+		list_push(&o->group->shared, &o->shared);
 		return true;
 	}
-	if (o->wants_h2)
+	if (o->wants_h2) {
 		o->group->alpn = ORIGIN_ALPN_H1;
+		o->group->alpn_ms = loop_now_ms(o->worker->loop);
+	}
 	return false;
+}
+
+bool pool_wait(struct origin *o)
+{
+	struct origin_group *g = o->group;
+
+	if (!o->wants_h2 || g->alpn != ORIGIN_ALPN_H2 || g->opening == o)
+		return false;
+	if (!g->opening) {
+		g->opening = o;
+		return false;
+	}
+	list_push(&g->waiting, &o->link);
+	return true;
+}
+
+void pool_wait_over(struct origin *o, struct list *ret_waiting)
+{
+	struct origin_group *g = o->group;
+	struct origin *w;
+
+	if (!g || g->opening != o)
+		return;
+	g->opening = NULL;
+	while ((w = list_first(&g->waiting, struct origin, link))) {
+		list_remove(&w->link);
+		list_push(ret_waiting, &w->link);
+	}
 }
 
 void pool_retire(struct origin *o)
 {
 	idle_unlink(o);
-	if (o->group && o->group->h2 == o)
-		o->group->h2 = NULL;
+	list_remove(&o->shared);
 }
 
 void pool_put_idle(struct origin *o)
@@ -228,6 +279,7 @@ void pool_forget(struct origin *o)
 		(void)SSL_set_ex_data(stream_ssl(o->stream), ssl_group_index,
 				      NULL);
 	pool_retire(o);
+	list_remove(&o->link);
 	o->group = NULL;
 	if (g && !--g->origins)
 		group_rest(g);

@@ -16,6 +16,12 @@ struct origin *pool_take(struct origin_pool *pool, const struct sandbox *s,
 void pool_put_idle(struct origin *o);
 /* HTTP/2: no new exchange may join it. */
 void pool_retire(struct origin *o);
+/* HTTP/2: true: another connection of the group is being opened, and o waits to
+ * share it. False: o itself is to be opened. So a crowd that finds no room does
+ * not make a connection each. */
+bool pool_wait(struct origin *o);
+/* o was opened, or will not be: gives those that waited for it. */
+void pool_wait_over(struct origin *o, struct list *ret_waiting);
 /* Remembers what the handshake chose. True: HTTP/2. */
 bool pool_note_alpn(struct origin *o);
 /* Unlinks o and lets go of its group. */

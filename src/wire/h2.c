@@ -279,7 +279,7 @@ void h2_shutdown(struct h2 *h)
 		(void)nghttp2_submit_shutdown_notice(h->session);
 		return;
 	}
-	h->goaway_due = !h->closing;
+	h->goaway_due |= !h->closing;
 	h->closing = true;
 }
 

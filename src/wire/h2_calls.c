@@ -217,6 +217,18 @@ void h2_reset(struct h2 *h, int32_t id, uint32_t code)
 					code);
 }
 
+void h2_break(struct h2 *h, int32_t id)
+{
+	struct h2_stream *s = stream_live(h, id);
+
+	if (!is_writable(s)) {
+		h2_reset(h, id, NGHTTP2_INTERNAL_ERROR);
+		return;
+	}
+	s->ended = s->broken = true;
+	body_resume(h, s);
+}
+
 static void stream_grow(struct h2 *h, struct h2_stream *s)
 {
 	if (s->window >= h->limits.window_max || s->remote_ended ||

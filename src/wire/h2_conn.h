@@ -42,7 +42,8 @@ struct h2_stream {
 	bool answered;	  /* a server's final head is under way */
 	bool got_final;	  /* a client's final head came */
 	bool sending;	  /* a body may be written */
-	bool ended;	  /* h2_end() */
+	bool ended;	  /* h2_end() or h2_break() */
+	bool broken;	  /* h2_break() */
 	bool remote_ended;
 	bool deferred; /* nghttp2 waits for h2_write() or h2_end() */
 	bool over_half, tell_room;

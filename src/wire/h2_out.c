@@ -135,8 +135,13 @@ static ssize_t on_read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
 		s->deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
 	}
+	if (!have && s->broken) {
+		s->cut = s->reset_asked = true;
+		h2_stream_forgive(h, s);
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* RST_STREAM */
+	}
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (have <= most && s->ended) {
+	if (have <= most && s->ended && !s->broken) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 		if (s->trailers && trailers_submit(h, s, flags))
 			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;

@@ -287,6 +287,11 @@ static void alpn__takes_http_1_1(void **state)
 	assert_true(shake(d));
 	SSL_get0_alpn_selected(d->far, &chosen, &len);
 	assert_int_equal(len, 0);
+
+	offer(d, "\x02h2", 3); /* speaks nothing else: it is bridged */
+	assert_true(shake(d));
+	SSL_get0_alpn_selected(d->far, &chosen, &len);
+	assert_span(span_of(chosen, len), "h2");
 }
 
 static void alpn__prefers_h2_where_it_may(void **state)
@@ -326,7 +331,7 @@ static void alpn__alerts_when_nothing_fits(void **state)
 
 	for (v = 0; v < ARRAY_LEN(versions); v++) {
 		use_version(d, versions[v]);
-		offer(d, "\x02h2\x02h3", 6);
+		offer(d, "\x03h2c\x02h3", 7);
 		assert_false(shake(d));
 		assert_int_equal(ERR_GET_REASON(d->far_why),
 				 SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL);

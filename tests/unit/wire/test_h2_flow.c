@@ -98,6 +98,55 @@ static void flow__bulk(void **state)
 	bulk_in_pieces(4095);
 }
 
+/* What was written still arrives, then the stream breaks off. */
+static void flow__break(void **state)
+{
+	struct h2_pair p = { 0 };
+	size_t sent = 0, i;
+	int32_t id;
+
+	(void)state;
+	flow_open(&p, NULL, NULL);
+	id = get(&p);
+	h2_talk(&p);
+	for (i = 0; i < 3; i++) {
+		sent += fill(&p.server, id, 30000);
+		h2_talk(&p);
+	}
+	sent += fill(&p.server, id, 30000);
+	h2_break(p.server.h, id);
+	assert_int_equal(h2_write(p.server.h, id, SPAN("x")), -EPIPE);
+	h2_talk(&p);
+	assert_int_equal(p.client.bytes, sent);
+	assert_int_equal(p.client.ends, 0);
+	assert_int_equal(p.client.last_code, H2_INTERNAL_ERROR);
+	assert_int_equal(p.client.closes, 1);
+	assert_int_equal(p.server.closes, 1);
+	assert_int_equal(p.server.failed, 0);
+
+	id = get(&p); /* before the head, or for a window that stays shut */
+	h2_talk(&p);
+	h2_break(p.server.h, id);
+	h2_talk(&p);
+	assert_int_equal(p.client.closes, 2);
+	id = get(&p);
+	h2_talk(&p);
+	p.client.hold = true;
+	for (i = 0; i < 20; i++) {
+		(void)fill(&p.server, id, 65536);
+		h2_talk(&p);
+	}
+	h2_break(p.server.h, id);
+	h2_talk(&p);
+	assert_int_equal(p.client.closes, 2);
+	assert_int_equal(h2_stalled_since(p.server.h, id), 1000000);
+	h2_reset(p.server.h, id, H2_CANCEL);
+	h2_talk(&p);
+	assert_int_equal(p.client.closes, 3);
+	assert_int_equal(p.client.last_code, H2_CANCEL);
+	h2_pair_close(&p);
+}
+
 static void flow__upload(void **state)
 {
 	struct h2_pair p = { .step = 1000 };
@@ -328,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flow__bulk),
+		cmocka_unit_test(flow__break),
 		cmocka_unit_test(flow__upload),
 		cmocka_unit_test(flow__slow_reader),
 		cmocka_unit_test(flow__closed_streams_owe_nothing),
