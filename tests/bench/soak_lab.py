@@ -173,10 +173,10 @@ class SoakLab(Lab):
 
     @staticmethod
     def held(pid):
-        """(descriptors, resident KiB)"""
+        """(descriptors, KiB of its own: pages of files, such as the database, are not)"""
         status = Path(f"/proc/{pid}/status").read_text()
         return (len(os.listdir(f"/proc/{pid}/fd")),
-                int(re.search(r"VmRSS:\s+(\d+)", status)[1]))
+                int(re.search(r"RssAnon:\s+(\d+)", status)[1]))
 
     def counters(self):
         return self.admin.get("/v1/status")["gateway"]
