@@ -179,8 +179,9 @@ void h2_consumed(struct h2 *h, int32_t id, size_t n);
 void h2_set_stream_data(struct h2 *h, int32_t id, void *stream_data);
 /* Valid inside closed() too; NULL for an unknown id. */
 void *h2_stream_data(const struct h2 *h, int32_t id);
-/* Since when has the stream had bytes queued of which none could be sent? 0:
- * it has none. For the owner's timer against windows that never open. */
+/* Since when has the stream had bytes queued, or an end, of which none could be
+ * sent? 0: it has none. For the owner's timer against windows that never open.
+ */
 uint64_t h2_stalled_since(const struct h2 *h, int32_t id);
 /* Since when has a head been arriving that is not whole? 0: none is. */
 uint64_t h2_head_since(const struct h2 *h);

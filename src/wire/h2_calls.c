@@ -197,6 +197,8 @@ int h2_end(struct h2 *h, int32_t id, const struct headers *trailers)
 	if (!is_writable(s))
 		return -EPIPE;
 	s->ended = true;
+	if (!buf_len(&s->queue))
+		s->moved_ms = h->now_ms;
 	if (trailers && trailers->count)
 		trailers_keep(h, s, trailers);
 	body_resume(h, s);
@@ -221,7 +223,7 @@ void h2_break(struct h2 *h, int32_t id)
 {
 	struct h2_stream *s = stream_live(h, id);
 
-	if (!is_writable(s)) {
+	if (!is_writable(s) || !buf_len(&s->queue)) {
 		h2_reset(h, id, NGHTTP2_INTERNAL_ERROR);
 		return;
 	}
@@ -284,9 +286,15 @@ void *h2_stream_data(const struct h2 *h, int32_t id)
 	return s ? s->data : NULL;
 }
 
+/* An end needs no window, but nghttp2 waits for one. */
+static bool end_is_due(const struct h2_stream *s)
+{
+	return s->ended && s->sending;
+}
+
 uint64_t h2_stalled_since(const struct h2 *h, int32_t id)
 {
 	const struct h2_stream *s = stream_live(h, id);
 
-	return s && buf_len(&s->queue) ? s->moved_ms : 0;
+	return s && (buf_len(&s->queue) || end_is_due(s)) ? s->moved_ms : 0;
 }

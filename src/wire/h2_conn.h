@@ -41,7 +41,7 @@ struct h2_stream {
 	bool connect;	  /* both ways live on their own */
 	bool answered;	  /* a server's final head is under way */
 	bool got_final;	  /* a client's final head came */
-	bool sending;	  /* a body may be written */
+	bool sending;	  /* a body may be written, or its end is due */
 	bool ended;	  /* h2_end() or h2_break() */
 	bool broken;	  /* h2_break() */
 	bool remote_ended;

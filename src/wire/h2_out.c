@@ -143,6 +143,7 @@ static ssize_t on_read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (have <= most && s->ended && !s->broken) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
+		s->sending = false;
 		if (s->trailers && trailers_submit(h, s, flags))
 			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	}

@@ -103,6 +103,7 @@ def peer():
                      "auth": {"type": "bearer", "credential": "api-token"}})
         lab.wait(lambda: ask(lab.sandboxes[1])[0] == "200", 5, "the policy")
         yield lab
+        assert "Sanitizer" not in lab.log() and "runtime error" not in lab.log(), lab.log()
 
 
 def curl(sandbox, path, *args, host=HOST, **kw):

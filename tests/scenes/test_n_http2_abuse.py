@@ -13,7 +13,7 @@ from h2_lab import (ADDRESS, FIRST_BYTE_MS, HEAD_MS, HOST, IDLE_MS, WEB, ask,  #
 NO_ERROR, PROTOCOL_ERROR, CALM = 0, 1, 0xb
 ASAN = "asan" in os.environ.get("SALLYPORT_BUILD", "")
 GROWTH_KIB = 48 * 1024 * (8 if ASAN else 1)  # red zones and a quarantine are no leak
-NEIGHBOUR_S = 3
+NEIGHBOUR_S = 10 if ASAN else 3
 
 
 class Attack:
@@ -134,13 +134,12 @@ def test_zero_window_of_complete_answers_ends_its_streams(peer):
 
 
 def test_zero_windows_of_many_connections_are_one_sandbox_s(peer):
-    """What all of them hold back is bounded: new streams are refused."""
-    stall = Attack(peer, "zero_window", seconds=14, clients=8 if ASAN else 12, host=WEB)
+    """What all of them hold back is bounded: what is over it ends."""
+    stall = Attack(peer, "zero_window", seconds=24, clients=8 if ASAN else 12, host=WEB)
     stall.check(grown=GROWTH_KIB * 5, seconds=2 * NEIGHBOUR_S)  # so many clients begin slowly
-    assert sum(s["status"].get("502", 0) + s["status"].get("503", 0) for s in stall.all) > 50, stall.all
-    assert stall.records(reason="limit") or stall.records(
+    over = stall.records(reason="limit") + stall.records(
         reason="origin_failed", detail="the sandbox holds too much content back")
-    assert all(s["closed"] for s in stall.all)
+    assert len(over) > 100 and all(s["closed"] for s in stall.all), (len(over), stall.all)
     assert ask(peer.sandboxes[0])[0] == "200"
 
 

@@ -147,6 +147,38 @@ static void flow__break(void **state)
 	h2_pair_close(&p);
 }
 
+/* An end that waits for a window is stalled as well. */
+static void flow__end_without_window(void **state)
+{
+	struct h2_pair p = { 0 };
+	int32_t id;
+	int i;
+
+	(void)state;
+	flow_open(&p, NULL, NULL);
+	id = get(&p);
+	h2_talk(&p);
+	p.client.hold = true;
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(h2_write(p.server.h, id, span_of(body, 65536)),
+				 0);
+		h2_talk(&p);
+	}
+	assert_int_equal(p.client.bytes, 256 << 10);
+	assert_int_equal(h2_stalled_since(p.server.h, id), 0);
+	p.now_ms += 500;
+	h2_talk(&p);
+	assert_int_equal(h2_end(p.server.h, id, NULL), 0);
+	h2_talk(&p);
+	if (!p.client.ends) /* where nghttp2 waits for a window */
+		assert_int_equal(h2_stalled_since(p.server.h, id), 1000500);
+	h2_consumed(p.client.h, id, 256 << 10);
+	h2_talk(&p);
+	assert_int_equal(p.client.ends, 1);
+	assert_int_equal(h2_stalled_since(p.server.h, id), 0);
+	h2_pair_close(&p);
+}
+
 static void flow__upload(void **state)
 {
 	struct h2_pair p = { .step = 1000 };
@@ -378,6 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flow__bulk),
 		cmocka_unit_test(flow__break),
+		cmocka_unit_test(flow__end_without_window),
 		cmocka_unit_test(flow__upload),
 		cmocka_unit_test(flow__slow_reader),
 		cmocka_unit_test(flow__closed_streams_owe_nothing),
