@@ -5,10 +5,10 @@
  * request on it then walks down the table; a stage either agrees or ends the
  * walk. Three walks:
  *
- *  allowed	GET https://pypi.org/simple/ (no binding)
- *		destination: Host is pypi.org, the connection is pypi.org: next
- *		decide: rule 2 allows *.pypi.org and pypi.org: grant
- *		bind: nothing names pypi.org: no binding
+ *  allowed	GET https://docs.test/simple/ (no binding)
+ *		destination: Host is docs.test, the connection is docs.test: next
+ *		decide: rule 2 allows *.docs.test and docs.test: grant
+ *		bind: nothing names docs.test: no binding
  *		inject: nothing to do; the session forwards
  *
  *  denied	POST https://api.github.com/repos/x/y/keys

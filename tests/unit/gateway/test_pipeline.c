@@ -17,7 +17,7 @@
 static const char three_walks[] =
 	"policies:\n- name: agents\n  egress:\n"
 	"  - {action: allow, target: api.github.com, methods: [GET]}\n"
-	"  - {action: allow, target: pypi.org}\n"
+	"  - {action: allow, target: docs.test}\n"
 	"  - {action: allow, target: \"*.internal.example\", ports: [80,443]}\n"
 	"  - {action: allow, target: paths.example, paths: [/v1/*]}\n"
 	"  - {action: deny, target: mostly.example, paths: [/admin/*]}\n"
@@ -122,8 +122,8 @@ static void pipeline__allowed(void **state)
 	struct desk *d = *state;
 
 	world_bindings(d->world, "", github, "t0ken");
-	connected(d, "pypi.org");
-	assert_passed(d, "GET", "/simple/?x=y", "pypi.org", "");
+	connected(d, "docs.test");
+	assert_passed(d, "GET", "/simple/?x=y", "docs.test", "");
 	assert_span(d->audit.policy, "agents");
 	assert_span(d->audit.method, "GET");
 	assert_span(d->audit.path, "/simple/"); /* no query */
@@ -174,48 +174,48 @@ static void destination__misdirected_is_421(void **state)
 {
 	static const char *const others[] = {
 		"api.github.com",
-		"pypi.org:80",
-		"pypi.org.evil.example",
-		"x.pypi.org",
+		"docs.test:80",
+		"docs.test.evil.example",
+		"x.docs.test",
 		"9.9.9.9",
 		"[::1]",
 		"",
-		"pypi.org@x",
-		"pypi.org:",
-		"pypi.org:0443",
-		"api.github.com,pypi.org",
+		"docs.test@x",
+		"docs.test:",
+		"docs.test:0443",
+		"api.github.com,docs.test",
 	};
 	struct desk *d = *state;
 	size_t i;
 
 	world_bindings(d->world, "", github, "t0ken");
-	connected(d, "pypi.org");
+	connected(d, "docs.test");
 	for (i = 0; i < ARRAY_LEN(others); i++)
 		assert_refused(d, "GET", "/", others[i],
 			       AUDIT_REASON_MISDIRECTED, 421);
-	assert_passed(d, "GET", "/", "PyPI.org:443", "");
+	assert_passed(d, "GET", "/", "Docs.Test:443", "");
 }
 
 static void destination__a_path_is_needed(void **state)
 {
 	struct desk *d = *state;
 
-	connected(d, "pypi.org");
-	assert_refused(d, "GET", "simple", "pypi.org", AUDIT_REASON_MALFORMED,
+	connected(d, "docs.test");
+	assert_refused(d, "GET", "simple", "docs.test", AUDIT_REASON_MALFORMED,
 		       400);
-	assert_refused(d, "GET", "", "pypi.org", AUDIT_REASON_MALFORMED, 400);
-	assert_passed(d, "OPTIONS", "*", "pypi.org", "");
+	assert_refused(d, "GET", "", "docs.test", AUDIT_REASON_MALFORMED, 400);
+	assert_passed(d, "OPTIONS", "*", "docs.test", "");
 }
 
 static void pipeline__no_memory_refuses(void **state)
 {
 	struct desk *d = *state;
 
-	connected(d, "pypi.org");
+	connected(d, "docs.test");
 	d->arena.cap = 64;
 	arena_fini(&d->arena);
 	arena_init(&d->arena, 64);
-	assert_int_equal(walk(d, "GET", "/simple/", "pypi.org"), STEP_FAIL);
+	assert_int_equal(walk(d, "GET", "/simple/", "docs.test"), STEP_FAIL);
 	assert_int_equal(d->audit.status, 500);
 	assert_int_equal(d->audit.reason, AUDIT_REASON_INTERNAL);
 	assert_false(d->audit.allowed);
@@ -247,8 +247,8 @@ static void decide__ambiguous_paths(void **state)
 	assert_refused(d, "GET", "/x%2f..%2fadmin/", "mostly.example",
 		       AUDIT_REASON_POLICY, 403);
 	assert_passed(d, "GET", "/x", "mostly.example", "");
-	connected(d, "pypi.org");
-	assert_passed(d, "GET", "/x%2fy", "pypi.org", "");
+	connected(d, "docs.test");
+	assert_passed(d, "GET", "/x%2fy", "docs.test", "");
 }
 
 /* The second address may be the one that answers. */
@@ -272,11 +272,11 @@ static void decide__a_gone_sandbox_may_nothing(void **state)
 {
 	struct desk *d = *state;
 
-	connected(d, "pypi.org");
+	connected(d, "docs.test");
 	d->sandbox->gone = true;
-	assert_refused(d, "GET", "/", "pypi.org", AUDIT_REASON_POLICY, 403);
+	assert_refused(d, "GET", "/", "docs.test", AUDIT_REASON_POLICY, 403);
 	d->sandbox->gone = false;
-	assert_passed(d, "GET", "/", "pypi.org", "");
+	assert_passed(d, "GET", "/", "docs.test", "");
 }
 
 /* -- bind -------------------------------------------------------------------
@@ -333,13 +333,13 @@ static void bind__own_scope_first(void **state)
 		BINDINGS(BINDING("own", "\"hosts\":[\"api.github.com\"]")),
 		"own");
 	world_bindings(d->world, "build-8",
-		       BINDINGS(BINDING("other", "\"hosts\":[\"pypi.org\"]")),
+		       BINDINGS(BINDING("other", "\"hosts\":[\"docs.test\"]")),
 		       "other");
 	connected(d, "api.github.com");
 	assert_passed(d, "GET", "/", "api.github.com", "own");
 	assert_span(secret_open(d->req.injections[0].secret), "own");
-	connected(d, "pypi.org"); /* another sandbox's */
-	assert_passed(d, "GET", "/", "pypi.org", "");
+	connected(d, "docs.test"); /* another sandbox's */
+	assert_passed(d, "GET", "/", "docs.test", "");
 	assert_false(bind_concerns(&d->world->worker, d->sandbox, &d->to));
 }
 
@@ -369,15 +369,15 @@ static void bind__never_by_address(void **state)
 	world_bindings(
 		d->world, "",
 		BINDINGS(BINDING("any", "\"hosts\":[\"*.internal.example\","
-					"\"pypi.org\"]")),
+					"\"docs.test\"]")),
 		"t0ken");
-	connected(d, "pypi.org");
+	connected(d, "docs.test");
 	assert_true(bind_concerns(&d->world->worker, d->sandbox, &d->to));
-	assert_passed(d, "GET", "/", "pypi.org", "any");
+	assert_passed(d, "GET", "/", "docs.test", "any");
 	d->to.by_name = false;
 	d->to.source = ADDRESS_ORIGINAL;
 	assert_false(bind_concerns(&d->world->worker, d->sandbox, &d->to));
-	assert_passed(d, "GET", "/", "pypi.org", "");
+	assert_passed(d, "GET", "/", "docs.test", "");
 	d->to = destination_of(SCHEME_HTTPS, NULL, addr_of("9.9.7.7", 443));
 	d->to.addrs[0] = d->to.original;
 	d->to.addr_count = 1;
@@ -431,7 +431,7 @@ static void inject__plaintext_needs_a_pin(void **state)
 static void inject__several_headers_or_none(void **state)
 {
 	static const char json[] = BINDINGS(
-		"{\"name\":\"two\",\"match\":{\"hosts\":[\"pypi.org\"]},"
+		"{\"name\":\"two\",\"match\":{\"hosts\":[\"docs.test\"]},"
 		"\"auth\":{\"type\":\"customHeaders\",\"headers\":["
 		"{\"name\":\"X-Id\",\"credential\":\"id\"},"
 		"{\"name\":\"X-Key\",\"credential\":\"key\"}]}}");
@@ -441,8 +441,8 @@ static void inject__several_headers_or_none(void **state)
 	struct bindings *b;
 
 	world_bindings(d->world, "", json, "v");
-	connected(d, "pypi.org");
-	assert_int_equal(walk(d, "GET", "/", "pypi.org"), STEP_NEXT);
+	connected(d, "docs.test");
+	assert_int_equal(walk(d, "GET", "/", "docs.test"), STEP_NEXT);
 	assert_int_equal(d->req.injection_count, 2);
 	assert_span(d->req.injections[0].name, "X-Id");
 	assert_span(d->req.injections[1].name, "X-Key");
@@ -453,7 +453,7 @@ static void inject__several_headers_or_none(void **state)
 	bindings_give_lease(b, SPAN("id"), secret);
 	facts_put_bindings(&d->world->worker.facts, SPAN(""), b);
 	(void)bindings_unref(b);
-	assert_refused(d, "GET", "/", "pypi.org", AUDIT_REASON_NO_LEASE, 403);
+	assert_refused(d, "GET", "/", "docs.test", AUDIT_REASON_NO_LEASE, 403);
 }
 
 #define DESK_TEST(fn) cmocka_unit_test_setup_teardown(fn, desk_open, desk_close)
