@@ -109,7 +109,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	loop_on_turn_end(w->loop, on_turn_end, w);
 	timer_init(&w->drain, w->loop, on_drain);
 	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	w->audit_log = audit_log_new(w->loop);
+	w->audit_log = audit_log_new();
 	w->pool = origin_pool_new(w);
 	w->leaves = leaf_source_new(w);
 	w->scratch_front = must_alloc(WORKER_SCRATCH_BYTES);

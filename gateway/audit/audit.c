@@ -62,11 +62,10 @@ const char *audit_reason_text(enum audit_reason reason)
 	return reason_texts[reason];
 }
 
-struct audit_log *audit_log_new(struct loop *loop)
+struct audit_log *audit_log_new(void)
 {
 	struct audit_log *log = must_alloc(sizeof(*log));
 
-	(void)loop;
 	buf_init(&log->lines, LOG_BUFFER_BYTES);
 	log->fd = -1;
 	return log;

@@ -19,7 +19,6 @@
 
 struct audit_log;
 struct arena;
-struct loop;
 struct verdict;
 struct verdict_origin;
 
@@ -79,7 +78,7 @@ struct audit {
 };
 
 /* fd is borrowed and may be replaced by audit_log_set_fd(); -1 drops. */
-struct audit_log *audit_log_new(struct loop *loop);
+struct audit_log *audit_log_new(void);
 struct audit_log *audit_log_free(struct audit_log *log);
 void audit_log_set_fd(struct audit_log *log, int fd);
 /* Writes out what was collected; called at the end of every loop turn. */

@@ -51,7 +51,6 @@ struct exchange {
 	bool upload_done;      /* the request was passed on to its end */
 	bool upload_broken;    /* the origin takes no more of the request */
 	bool download_done;
-	bool back_keep; /* the origin may serve another exchange */
 	bool reused;	/* the origin connection served before */
 	uint8_t retries;
 	uint64_t upload_bytes, download_bytes;

@@ -163,13 +163,12 @@ static const struct leg_ops front_ops = {
 /* -- requests
  * --------------------------------------------------------------------- */
 
-static enum h1_body body_of(struct exchange *x, const struct h2_head *head,
-			    bool end, uint64_t *ret_length)
+static enum h1_body body_of(const struct h2_head *head, bool end,
+			    uint64_t *ret_length)
 {
 	const struct header *h =
 		headers_find(&head->headers, HEADER_CONTENT_LENGTH);
 
-	(void)x;
 	*ret_length = 0;
 	if (end)
 		return H1_BODY_NONE;
@@ -217,7 +216,7 @@ static bool head_fill(struct exchange *x, const struct h2_head *head, bool end)
 	r->authority = arena_dup(a, head->authority);
 	r->minor = 1;
 	r->keep_alive = true;
-	r->body = body_of(x, head, end, &r->length);
+	r->body = body_of(head, end, &r->length);
 	if (!h2_copy_headers(a, &head->headers, &r->headers))
 		return false;
 	r->expect_continue = headers_find(&r->headers, HEADER_EXPECT) != NULL;

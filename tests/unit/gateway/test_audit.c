@@ -24,7 +24,7 @@ static int desk_open(void **state)
 	log_set_level(LOG_ERROR);
 	d->fd = memfd_create("audit", MFD_CLOEXEC);
 	must(d->fd >= 0);
-	d->log = audit_log_new(NULL);
+	d->log = audit_log_new();
 	audit_log_set_fd(d->log, d->fd);
 	buf_init(&d->text, 64 * 1024 * 1024);
 	*state = d;
