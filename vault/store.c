@@ -7,6 +7,10 @@
  * map: LMDB's pages are copied, synced, and only then named by a new meta
  * page, so a process killed at any point leaves the previous or the new state.
  *
+ * A data file that is there is whole: LMDB writes the two meta pages of a new
+ * one with a call that a signal may end after the first, so it does that under
+ * another name, and rename(2) gives the file its own.
+ *
  * A data file that is shorter than its meta page says would end this process
  * with SIGBUS at the first touch of a missing page. It is extended with zeros
  * when it is opened: a page of zeros is no LMDB page and reads as corruption,
@@ -25,6 +29,7 @@
 
 #include "src/base/diag.h"
 #include "src/base/err.h"
+#include "src/base/fd.h"
 #include "src/base/log.h"
 
 static const size_t map_max = (size_t)64 << 30;
@@ -134,23 +139,65 @@ static int environment_open(struct store *s, const char *path)
 	return r;
 }
 
+static int folder_sync(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
+
+	if (fd < 0)
+		return err_origin(-errno);
+	if (fsync(fd) != 0)
+		r = err_origin(-errno);
+	(void)fd_close(fd);
+	return r;
+}
+
+/* A new data file, whole or not there: what one that was killed left under the
+ * other name is nobody's. */
+static int data_make(const char *folder, const char *path, size_t map_bytes)
+{
+	struct store *s;
+	char draft[4104];
+	int r;
+
+	(void)snprintf(draft, sizeof(draft), "%s.new", path);
+	if (unlink(draft) != 0 && errno != ENOENT)
+		return err_origin(-errno);
+	s = must_alloc(sizeof(*s));
+	s->map_bytes = map_bytes;
+	r = environment_open(s, draft);
+	if (!r)
+		r = store_error(mdb_env_sync(s->env, 1));
+	store_free(s);
+	if (r)
+		return r;
+	if (rename(draft, path) != 0)
+		return err_origin(-errno);
+	return folder_sync(folder);
+}
+
 int store_open(const char *folder, bool create, size_t map_bytes,
 	       struct store **ret, struct diag *d)
 {
 	struct store *s;
 	MDB_envinfo info;
 	char path[4096];
-	int r;
+	int r = 0;
 
 	if (snprintf(path, sizeof(path), "%s/data.mdb", folder) >=
 	    (int)sizeof(path))
 		return err_origin(-ENAMETOOLONG);
-	if (!create && access(path, F_OK) != 0)
-		return -errno;
+	map_bytes = MAX(map_bytes, (size_t)STORE_MAP_MIN);
+	if (access(path, F_OK) != 0) {
+		if (!create || errno != ENOENT)
+			return -errno;
+		r = data_make(folder, path, map_bytes);
+	}
 
 	s = must_alloc(sizeof(*s));
-	s->map_bytes = MAX(map_bytes, (size_t)STORE_MAP_MIN);
-	r = environment_open(s, path);
+	s->map_bytes = map_bytes;
+	if (!r)
+		r = environment_open(s, path);
 	if (r) {
 		store_free(s);
 		(void)diag_set(d, 0, 0, "%s could not be opened: %s", path,
