@@ -268,7 +268,7 @@ bool h2_is_over(const struct h2 *h)
 
 void h2_goaway(struct h2 *h, uint32_t code)
 {
-	h->closing = true;
+	h->closing = h->cutting = true;
 	(void)nghttp2_session_terminate_session(h->session, code);
 }
 

@@ -104,6 +104,7 @@ struct h2 {
 	bool lost;	 /* h2_drop(): nghttp2 is left alone */
 	bool goaway_due; /* the final one of a shutdown */
 	bool notice_sent, closing, goaway_seen, settings_seen;
+	bool cutting; /* h2_goaway(): the error it says is the owner's */
 	int failed;
 	uint32_t code;
 	char error[96];

@@ -179,14 +179,16 @@ static void reset_judge(struct h2 *h, int32_t id, uint32_t code)
 			"too many streams reset for errors");
 }
 
-/* nghttp2 ended the connection by itself; its reason is a constant text. */
+/* nghttp2 ended the connection by itself; its reason is a constant text. That
+ * we were shutting down does not excuse the peer: only a GOAWAY of the owner's
+ * own wish is no failure. */
 static void goaway_judge(struct h2 *h, const nghttp2_goaway *goaway)
 {
 	struct span text =
 		span_of(goaway->opaque_data, goaway->opaque_data_len);
 	char why[sizeof(h->error)];
 
-	if (goaway->error_code == NGHTTP2_NO_ERROR || h->closing)
+	if (goaway->error_code == NGHTTP2_NO_ERROR || h->cutting)
 		return;
 	if (!text.len)
 		text = span_str(h2_code_name(goaway->error_code));

@@ -360,6 +360,80 @@ static void stray(const char *what, void (*put)(struct buf *b), uint32_t code)
 	buf_fini(&b);
 }
 
+/* What a peer does while the connection is being shut down counts as ever: the
+ * owner hears of it. `put` is one frame of a flood, or one that is wrong. */
+static void closing_is(struct h2_end *e, void (*put)(struct buf *b, uint32_t n),
+		       uint32_t rounds, uint32_t code)
+{
+	struct buf b = BUF_INIT(1 << 20);
+	uint32_t n;
+
+	h2_server_open(e, NULL);
+	e->quiet = true;
+	h2_put_head(&b, 1, H2F_END, H2_GET);
+	(void)h2_play(e, T0, &b);
+	h2_shutdown(e->h);
+	h2_shutdown(e->h); /* GOAWAY NO_ERROR; stream 1 may end */
+	(void)h2_play(e, T0, &b);
+	assert_int_equal(h2_error_code(e->h), H2_NO_ERROR);
+	assert_false(h2_is_over(e->h));
+	for (n = 0; n < rounds && !e->failed; n++) {
+		put(&b, n);
+		(void)h2_play(e, T0, &b);
+	}
+	assert_int_equal(e->failed, -EPROTO);
+	assert_int_equal(h2_error_code(e->h), code);
+	assert_true(h2_error(e->h)[0]);
+	assert_true(h2_is_over(e->h));
+	h2_drop(e->h, H2_CANCEL);
+	assert_int_equal(e->closes, 1);
+	h2_end_close(e);
+	buf_fini(&b);
+}
+
+static void data_on_none(struct buf *b, uint32_t n)
+{
+	(void)n;
+	h2_put_frame(b, H2F_DATA, 0, 0, SPAN("x"));
+}
+
+static void stray_continuation(struct buf *b, uint32_t n)
+{
+	(void)n;
+	h2_put_frame(b, H2F_CONTINUATION, H2F_END_HEADERS, 1, SPAN("x"));
+}
+
+static void abuse__while_closing(void **state)
+{
+	struct h2_end e;
+
+	(void)state;
+	closing_is(&e, ping, 2000, H2_ENHANCE_YOUR_CALM);
+	closing_is(&e, settings, 2000, H2_ENHANCE_YOUR_CALM);
+	closing_is(&e, data_on_none, 1, H2_PROTOCOL_ERROR);
+	closing_is(&e, stray_continuation, 1, H2_PROTOCOL_ERROR);
+}
+
+/* A GOAWAY of our own wish is no failure of the peer's, whatever its code. */
+static void abuse__own_goaway_is_no_failure(void **state)
+{
+	struct buf b = BUF_INIT(1000);
+	struct h2_end e;
+
+	(void)state;
+	h2_server_open(&e, NULL);
+	h2_put_head(&b, 1, H2F_END, H2_GET);
+	(void)h2_play(&e, T0, &b);
+	h2_goaway(e.h, H2_ENHANCE_YOUR_CALM);
+	(void)h2_play(&e, T0, &b);
+	assert_int_equal(h2_error_code(e.h), H2_NO_ERROR);
+	assert_string_equal(h2_error(e.h), "");
+	assert_true(h2_is_over(e.h));
+	h2_drop(e.h, H2_CANCEL);
+	h2_end_close(&e);
+	buf_fini(&b);
+}
+
 static void late_data(struct buf *b)
 {
 	h2_put_frame(b, H2F_DATA, H2F_END, 5, SPAN("x"));
@@ -436,6 +510,8 @@ int main(void)
 		cmocka_unit_test(abuse__client_that_does_not_read),
 		cmocka_unit_test(abuse__protocol_errors),
 		cmocka_unit_test(abuse__stray_frames),
+		cmocka_unit_test(abuse__while_closing),
+		cmocka_unit_test(abuse__own_goaway_is_no_failure),
 		cmocka_unit_test(abuse__frames_in_flight_pass),
 	};
 
