@@ -68,6 +68,8 @@ static void exchange_free(struct exchange *x)
 	exchange_release(x, false);
 	x->redact = redact_body_free(x->redact);
 	buf_wipe(&x->redact_held);
+	if (x->request.injection_count) /* the answer may have echoed it */
+		arena_wipe(&x->arena);
 	request_fini(&x->request);
 	arena_fini(&x->arena);
 	free(x);

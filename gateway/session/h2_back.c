@@ -142,6 +142,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	struct h2_response *r;
 	struct arena *arena;
 
+	c->said = true;
 	if (!l || !l->leg.exchange)
 		return;
 	arena = &l->leg.exchange->arena;

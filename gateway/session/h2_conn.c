@@ -8,6 +8,7 @@
 #include "gateway/session/exchange.h"
 #include "gateway/worker.h"
 #include "src/base/err.h"
+#include "src/base/secret.h"
 #include "src/io/stream.h"
 
 enum {
@@ -92,18 +93,32 @@ static void conn_fail(struct h2_conn *c)
 	h2_conn_touch(c);
 }
 
+/* Heads and trailers of an origin may echo a credential: they do not stay in
+ * the scratch. (A head may arrive in parts, the first of which tells of
+ * nothing.) */
+static int conn_input(struct h2_conn *c, struct span bytes)
+{
+	int r;
+
+	c->said = false;
+	r = h2_input(c->h2, loop_now_ms(c->worker->loop), bytes);
+	if (c->said || h2_head_since(c->h2))
+		secret_wipe(c->worker->scratch_front, bytes.len);
+	return r;
+}
+
 /* False: nothing more for now, or the end was met. */
 static bool conn_read(struct h2_conn *c)
 {
+	char *scratch = c->worker->scratch_front;
 	ssize_t n;
 
 	if (!h2_wants_read(c->h2))
 		return false;
-	n = stream_read(c->stream, c->worker->scratch_front, READ_BYTES);
+	n = stream_read(c->stream, scratch, READ_BYTES);
 	if (n == STREAM_AGAIN)
 		return false;
-	if (n <= 0 || h2_input(c->h2, loop_now_ms(c->worker->loop),
-			       span_of(c->worker->scratch_front, (size_t)n))) {
+	if (n <= 0 || conn_input(c, span_of(scratch, (size_t)n))) {
 		conn_fail(c);
 		return false;
 	}
@@ -398,6 +413,7 @@ void h2_leg_on_trailers(void *ctx, int32_t id, const struct headers *trailers)
 	struct h2_leg *l = h2_stream_data(c->h2, id);
 	struct arena *arena;
 
+	c->said = true;
 	if (!l || !l->leg.exchange)
 		return;
 	arena = &l->leg.exchange->arena;

@@ -67,6 +67,7 @@ struct h2_conn {
 	struct list dirty; /* in worker->h2_dirty: output is due */
 	unsigned leg_count;
 	bool failed;
+	bool said; /* by an origin: a head or trailers, in this read */
 };
 
 /* A reader that is slow holds back its own stream and no other: so the window

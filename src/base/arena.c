@@ -33,6 +33,15 @@ void arena_fini(struct arena *a)
 	arena_init(a, a->cap);
 }
 
+void arena_wipe(struct arena *a)
+{
+	struct arena_block *block;
+
+	for (block = a->blocks; block; block = block->next)
+		explicit_bzero(block->data, block->size);
+	arena_fini(a);
+}
+
 static bool arena_grow(struct arena *a, size_t size)
 {
 	struct arena_block *block;

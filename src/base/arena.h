@@ -25,6 +25,8 @@ struct arena {
 void arena_init(struct arena *a, size_t cap);
 /* Frees everything; the arena is then as after arena_init(). */
 void arena_fini(struct arena *a);
+/* The same, for one that held what must not stay in freed memory. */
+void arena_wipe(struct arena *a);
 
 /* Zeroed, 16-byte aligned; NULL on overflow. */
 WUNRES void *arena_alloc(struct arena *a, size_t size);

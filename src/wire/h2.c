@@ -15,9 +15,10 @@
  *
  * Secrets: a field marked sensitive enters no dynamic table. Its value is in
  * nghttp2's copy of the head until the frame is made, then, HPACK-encoded, in
- * nghttp2's one frame buffer until a later frame overwrites it (or the
- * connection ends), and in h->out until it was sent. All three are overwritten
- * when they are let go.
+ * nghttp2's one frame buffer until it was copied to h->out, and there until it
+ * was sent. All three are overwritten when they are let go. What a peer says
+ * back is wiped with its block, unless the peer had it indexed: then the table
+ * of that direction holds it as long as HPACK demands.
  */
 
 #include "src/wire/h2_conn.h"

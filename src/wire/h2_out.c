@@ -57,6 +57,10 @@ void h2_out_pump(struct h2 *h)
 			break;
 		if (buf_put(&h->out, span_of(bytes, (size_t)len)))
 			len = NGHTTP2_ERR_NOMEM;
+		/* nghttp2's frame buffer, which it got from us: these bytes
+		 * are behind it, and would stay until a longer frame comes */
+		else if (h->out_secret)
+			explicit_bzero((void *)bytes, (size_t)len);
 	}
 	h->inside = false;
 }

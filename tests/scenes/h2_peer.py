@@ -16,6 +16,7 @@ import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+import hpack
 
 ADDRESS, CRT, KEY, FOLDER = sys.argv[1:5]
 lock = threading.Lock()
@@ -171,6 +172,10 @@ class Two:
         elif verb == "drip":  # something every 0.1 s
             self.say(stream, 200, b"first\n", end=False)
             self.drip(stream, int(rest[0]))
+        elif verb == "mirror":  # the credential in a head and in trailers
+            echo = [hpack.NeverIndexedHeaderTuple("x-echo", dict(seen["headers"]).get("authorization", ""))]
+            self.say(stream, 200, b"mirror\n", echo,
+                     lambda: self.h2.send_headers(stream, echo, end_stream=True))
         elif verb == "interim":
             for link in ("</a>; rel=preload", "</b>; rel=preload"):
                 self.h2.send_headers(stream, [(":status", "103"), ("link", link)])

@@ -36,8 +36,9 @@ class Found:
 
 
 def search(pid, needles):
-    """Where the needles (str) are in that process. Must be root."""
-    hits, patterns = [], re.compile(b"|".join(re.escape(n.encode()) for n in needles))
+    """Where the needles (str or bytes) are in that process. Must be root."""
+    texts = [n if isinstance(n, bytes) else n.encode() for n in needles]
+    hits, patterns = [], re.compile(b"|".join(map(re.escape, texts)), re.DOTALL)
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
         for start, end, where, flags in regions(pid):
             try:
@@ -45,7 +46,7 @@ def search(pid, needles):
             except OSError:  # [vvar] and the like
                 continue
             for m in patterns.finditer(data):
-                hits.append(Found(m[0].decode(), where, flags,
+                hits.append(Found(m[0].decode("latin1"), where, flags,
                                   data[max(0, m.start() - CONTEXT):m.end() + CONTEXT]))
     return hits
 
