@@ -3,10 +3,13 @@
  *
  * How it works: each reader has its own descriptor and position. The place to
  * begin is found by reading backwards in blocks until enough line ends were
- * seen. Then lines are pumped
- * forward until the end of the file or until the client takes no more; a
- * change of the folder (inotify) or a short timer goes on. At the end of the
- * file the path is compared with what is open: another inode means rotation.
+ * seen. Then lines are pumped forward until the end of the file or until the
+ * client takes no more; a timer goes on. At the end of the file the path is
+ * compared with what is open: another inode means rotation.
+ *
+ * Followers look at the file a few times a second, and nobody looks while there
+ * is no follower. The kernel could tell (inotify), but would do so for every
+ * write of the gateway: a wake-up of this process for each of its turns.
  */
 
 #include "src/control/audit_tail.h"
@@ -22,7 +25,6 @@
 #include "src/base/fd.h"
 #include "src/base/list.h"
 #include "src/base/log.h"
-#include "src/control/file.h"
 #include "src/httpd/httpd.h"
 #include "src/io/loop.h"
 #include "src/text/json.h"
@@ -30,7 +32,7 @@
 enum {
 	BLOCK = 64 * 1024,
 	BACK_MAX = 64 * 1024 * 1024, /* never look back further */
-	QUIET_MS = 20,		     /* of inotify */
+	LOOK_MS = 50,		     /* for what was appended */
 	FULL_MS = 100,		     /* the client is slow: try again */
 	ALIVE_MS = 15 * 1000,	  /* a comment, so that a dead client shows */
 	TURN_BYTES = 1024 * 1024, /* read per turn: others want to run too */
@@ -39,7 +41,7 @@ enum {
 struct audit_tails {
 	struct loop *loop;
 	char *path;
-	struct file_watch *watch;
+	struct timer look; /* runs while somebody follows at the end */
 	struct list tails;
 	unsigned count;
 };
@@ -212,6 +214,15 @@ static int tail_step(struct tail *t)
 	return (int)n;
 }
 
+/* At the end of the file. What was sent showed that the client lives, too. */
+static void tail_rest(struct tail *t, size_t sent)
+{
+	if (sent || !t->timer.due_ms)
+		timer_start(&t->timer, ALIVE_MS);
+	if (!t->all->look.due_ms)
+		timer_start(&t->all->look, LOOK_MS);
+}
+
 /* May free t. */
 static void tail_pump(struct tail *t)
 {
@@ -232,7 +243,7 @@ static void tail_pump(struct tail *t)
 	else if (!t->quiet)
 		timer_start(&t->timer, n == -EAGAIN ? FULL_MS : 0);
 	else if (t->follow)
-		timer_start(&t->timer, ALIVE_MS);
+		tail_rest(t, done);
 	else
 		tail_end(t);
 }
@@ -249,13 +260,16 @@ static void on_timer(struct timer *timer)
 	tail_pump(t);
 }
 
-static void on_changed(void *ctx)
+static void on_look(struct timer *timer)
 {
-	struct audit_tails *all = ctx;
+	struct audit_tails *all = container_of(timer, struct audit_tails, look);
 
 	list_for_each(it, &all->tails)
 	{
-		tail_pump(container_of(it, struct tail, link));
+		struct tail *t = container_of(it, struct tail, link);
+
+		if (t->quiet)
+			tail_pump(t);
 	}
 }
 
@@ -267,35 +281,15 @@ static void on_gone(void *user, struct httpd_request *r)
 
 /* -- readers -------------------------------------------------------------- */
 
-static int folder_of(const char *path, char *dst, size_t size)
-{
-	const char *slash = strrchr(path, '/');
-	size_t len = slash && slash != path ? (size_t)(slash - path) : 1;
-
-	return span_copy(span_of(slash ? path : ".", len), dst, size)
-		       ? 0
-		       : -ENAMETOOLONG;
-}
-
-int audit_tails_new(struct loop *loop, const char *path,
-		    struct audit_tails **ret)
+struct audit_tails *audit_tails_new(struct loop *loop, const char *path)
 {
 	struct audit_tails *all = must_alloc(sizeof(*all));
-	char folder[4096];
-	int r;
 
 	all->loop = loop;
 	all->path = must_strdup(path);
 	list_init(&all->tails);
-	r = folder_of(path, folder, sizeof(folder));
-	if (!r)
-		r = file_watch_new(loop, folder, QUIET_MS, on_changed, all,
-				   &all->watch);
-	if (r)
-		audit_tails_free(all);
-	else
-		*ret = all;
-	return r;
+	timer_init(&all->look, loop, on_look);
+	return all;
 }
 
 struct audit_tails *audit_tails_free(struct audit_tails *all)
@@ -306,7 +300,7 @@ struct audit_tails *audit_tails_free(struct audit_tails *all)
 	{
 		tail_end(container_of(it, struct tail, link));
 	}
-	file_watch_free(all->watch);
+	timer_stop(&all->look);
 	free(all->path);
 	free(all);
 	return NULL;

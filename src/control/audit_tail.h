@@ -29,8 +29,7 @@ struct audit_question {
 	bool follow;
 };
 
-WUNRES int audit_tails_new(struct loop *loop, const char *path,
-			   struct audit_tails **ret);
+struct audit_tails *audit_tails_new(struct loop *loop, const char *path);
 struct audit_tails *audit_tails_free(struct audit_tails *all);
 /* Streams the answer to r. */
 void audit_tail_start(struct audit_tails *all, const struct audit_question *q,

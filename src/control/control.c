@@ -312,13 +312,9 @@ static void policies_first_load(struct control *c)
 
 static int watches_new(struct control *c)
 {
-	int r;
-
-	r = file_watch_new(c->loop, c->config->policy_dir, POLICY_QUIET_MS,
-			   on_policies_changed, c, &c->policy_watch);
-	if (!r)
-		r = audit_tails_new(c->loop, c->config->audit_file, &c->tails);
-	return r;
+	c->tails = audit_tails_new(c->loop, c->config->audit_file);
+	return file_watch_new(c->loop, c->config->policy_dir, POLICY_QUIET_MS,
+			      on_policies_changed, c, &c->policy_watch);
 }
 
 static struct control *control_alloc(struct loop *loop,

@@ -10,7 +10,9 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
+from pathlib import Path
 
 import pytest
 from conftest import HERE, SECRET, open_lab
@@ -331,6 +333,42 @@ def test_tail_gives_the_end_and_then_what_comes(lab, sandbox, neighbour):
     assert '"/new/3"' in lab.audit_path.read_text() + moved.read_text()
     tail.close()
     only.close()
+
+
+def test_follower_is_told_while_the_writing_goes_on(lab, sandbox):
+    busy, stop = lab.audit_path.with_suffix(".busy"), threading.Event()
+
+    def write():
+        with open(busy, "ab", buffering=0) as f:
+            while not stop.wait(0.002):
+                f.write(b".")
+
+    writer = threading.Thread(target=write)
+    tail = Tail(lab, "?lines=0&follow=true")
+    writer.start()
+    try:
+        start = time.monotonic()
+        sandbox.curl(f"{API}/busy")
+        assert tail.next()["path"] == "/busy" and time.monotonic() - start < 1.5
+    finally:
+        stop.set()
+        writer.join()
+        tail.close()
+        busy.unlink()
+
+
+def test_control_sleeps_while_nobody_follows(lab, sandbox):
+    control = lab.role_pid("control")
+
+    def waits():
+        text = Path(f"/proc/{control}/status").read_text()
+        return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
+
+    before = waits()
+    for i in range(20):
+        sandbox.curl(f"{API}/unseen/{i}")
+    lab.record(path="/unseen/19")
+    assert waits() - before < 20
 
 
 def test_tail_ends_without_follow_and_refuses_nonsense(lab, sandbox):
