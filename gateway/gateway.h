@@ -18,6 +18,9 @@
 
 struct config;
 struct gateway;
+struct learned;
 
 /* Runs until drained or until the supervisor is gone. Exit status. */
 int gateway_run(const struct config *config);
+/* What DNS told the sandboxes (registry/learned.h). Any thread. */
+struct learned *gateway_learned(struct gateway *g);

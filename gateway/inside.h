@@ -13,6 +13,7 @@
 
 struct evp_pkey_st;
 struct leaf_cache;
+struct learned;
 struct parcel;
 struct ssl_ctx_st;
 struct trust;
@@ -39,6 +40,7 @@ struct gateway {
 	struct trust *trust;
 	struct ssl_ctx_st *client_ctx, *origin_ctx;
 	struct leaf_cache *leaf_cache;
+	struct learned *learned;
 	struct evp_pkey_st *leaf_key;
 	char leaf_spki[256];
 	size_t leaf_spki_len;

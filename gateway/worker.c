@@ -105,6 +105,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	list_init(&w->sessions);
 	list_init(&w->h2_dirty);
 	facts_init(&w->facts);
+	w->facts.learned = gateway_learned(g);
 	must(loop_new(&w->loop) == 0);
 	loop_on_turn_end(w->loop, on_turn_end, w);
 	timer_init(&w->drain, w->loop, on_drain);

@@ -150,7 +150,9 @@ static void question_settle(struct question *q, uint16_t rcode)
 		.rcode = rcode,
 		.tcp = q->path->ops->tcp,
 		.source = q->source,
+		.addrs = q->addrs,
 		.addr_count = q->addr_count,
+		.ttl_s = q->ttl_s,
 		.took_ms = loop_now_ms(s->loop) - q->began_ms,
 	};
 
@@ -234,23 +236,23 @@ static void question_fail(struct question *q)
 		     "no upstream server gave a usable answer");
 }
 
-static unsigned count_family(const struct name_answer *answer, uint16_t type)
+/* The addresses of the family that was asked for. */
+static void question_take_addrs(struct question *q,
+				const struct name_answer *answer)
 {
-	unsigned i, count = 0;
+	bool v4 = q->query.type == DNS_TYPE_A;
+	unsigned i;
 
+	q->addr_count = 0;
 	for (i = 0; i < answer->count; i++)
-		count += addr_is_v4(&answer->addrs[i]) == (type == DNS_TYPE_A);
-	return count;
+		if (addr_is_v4(&answer->addrs[i]) == v4)
+			q->addrs[q->addr_count++] = answer->addrs[i];
 }
 
 static void question_answer(struct question *q,
 			    const struct name_answer *answer)
 {
-	struct dns_reply reply = {
-		.addrs = answer->addrs,
-		.addr_count = answer->count,
-		.ttl_s = answer->ttl_s,
-	};
+	struct dns_reply reply = { .addrs = q->addrs };
 
 	q->source = answer->source;
 	if (answer->status == NAME_FAILED) {
@@ -258,9 +260,10 @@ static void question_answer(struct question *q,
 		return;
 	}
 	q->path->server->counters->answered++;
-	q->addr_count = count_family(answer, q->query.type);
-	reply.ttl_s =
-		resolver_clamp_ttl(q->path->server->resolver, answer->ttl_s);
+	question_take_addrs(q, answer);
+	q->ttl_s = resolver_clamp_ttl(q->path->server->resolver, answer->ttl_s);
+	reply.addr_count = q->addr_count;
+	reply.ttl_s = q->ttl_s;
 	if (answer->status == NAME_NXDOMAIN)
 		reply.rcode = DNS_NXDOMAIN;
 	if (answer->partial && !q->addr_count) {

@@ -70,7 +70,10 @@ struct question {
 	struct ask *ask;	  /* or that one */
 	uint64_t began_ms;
 	enum name_source source;
+	/* addresses of the answer, while it is sent and audited */
+	struct addr addrs[NAME_ADDRS_MAX];
 	unsigned addr_count;
+	uint32_t ttl_s;
 	struct dns_client client;
 	struct dns_decision decision;
 	struct dns_message query; /* .bytes is gone */

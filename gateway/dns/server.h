@@ -46,8 +46,10 @@ struct dns_event {
 	uint16_t type;	  /* DNS_TYPE_... */
 	uint16_t rcode;	  /* DNS_NOERROR ... */
 	bool tcp;
-	enum name_source source; /* NAME_SOURCE_NONE: nobody was asked */
-	unsigned addr_count;	 /* addresses of the asked family */
+	enum name_source source;  /* NAME_SOURCE_NONE: nobody was asked */
+	const struct addr *addrs; /* answered, all of the asked family */
+	unsigned addr_count;
+	uint32_t ttl_s; /* of the addresses */
 	uint64_t took_ms;
 };
 

@@ -4,8 +4,10 @@
 #include "gateway/listener/dns_desk.h"
 
 #include "gateway/dns/server.h"
+#include "gateway/gateway.h"
 #include "gateway/listener/listener.h"
 #include "gateway/pipeline/decide.h"
+#include "gateway/registry/learned.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -74,12 +76,27 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 	arena_fini(&arena);
 }
 
+/* Under the name that was asked for, which is the one policy allowed, whatever
+ * aliases led from it to the addresses. */
+static void desk_teach(struct worker *w, const struct dns_event *event,
+		       const struct sandbox *s)
+{
+	unsigned i;
+
+	for (i = 0; i < event->addr_count && !s->gone; i++)
+		learned_add(gateway_learned(w->gateway), span_str(s->id),
+			    event->host, &event->addrs[i], event->ttl_s,
+			    loop_now_ms(w->loop));
+}
+
 static void on_audit(void *ctx, const struct dns_event *event)
 {
 	struct sandbox *s = event->decision->token;
 
 	if (!event->decision->allowed)
 		desk_record(ctx, event, s);
+	else
+		desk_teach(ctx, event, s);
 	(void)sandbox_unref(s);
 }
 

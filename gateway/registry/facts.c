@@ -8,6 +8,7 @@
 
 #include "gateway/dns/names.h"
 #include "gateway/registry/bindings.h"
+#include "gateway/registry/learned.h"
 #include "src/base/err.h"
 
 void facts_init(struct facts *f)
@@ -91,6 +92,9 @@ void facts_drop_sandbox(struct facts *f, struct span id)
 		return;
 	facts_unlink(f, s);
 	s->gone = true;
+	/* each worker does: only the last can know that none adds any more */
+	if (f->learned)
+		learned_forget(f->learned, id);
 	(void)sandbox_unref(s);
 	f->version++;
 }

@@ -18,6 +18,7 @@
 #include "src/role/msg.h"
 
 struct bindings;
+struct learned;
 struct names;
 
 /* A compiled policy in this process; shared, reference counted. */
@@ -66,7 +67,8 @@ struct facts {
 	struct policy *overlay; /* policy 0, or NULL */
 	struct names *names;
 	struct own_addresses *own;
-	uint64_t version; /* moves with every change */
+	struct learned *learned; /* the node's, borrowed; NULL in tests */
+	uint64_t version;	 /* moves with every change */
 	/* Keys that a new control has not said again; see facts_renew(). */
 	struct map stale_policies, stale_bindings;
 };
