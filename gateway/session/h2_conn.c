@@ -10,6 +10,7 @@
 #include "src/base/err.h"
 #include "src/base/secret.h"
 #include "src/io/stream.h"
+#include "src/role/config.h"
 
 enum {
 	READ_BYTES = 128 * 1024,
@@ -361,7 +362,8 @@ void h2_leg_on_data(void *ctx, int32_t id, struct span bytes)
 		h2_consumed(c->h2, id, bytes.len); /* nobody wants it */
 		return;
 	}
-	if (l->sandbox->held_bytes + bytes.len > H2_SANDBOX_HELD_MAX ||
+	if (l->sandbox->held_bytes + bytes.len >
+		    c->worker->config->h2_sandbox_held_bytes ||
 	    buf_put(&l->in, bytes)) {
 		l->over = true;
 		h2_reset(c->h2, id, H2_ENHANCE_YOUR_CALM);

