@@ -345,6 +345,7 @@ int policy_compile(const struct policy_model *m, uint64_t generation,
 	c.head.generation = generation;
 	c.head.default_action = (uint8_t)m->default_action;
 	c.head.line = m->line;
+	c.head.limits = m->limits;
 	return compile(&c, m->name, m->file, out);
 }
 
@@ -357,6 +358,7 @@ int policy_compile_overlay(const struct policy_set *set, uint64_t generation,
 	take_rules(&c, set->allow, set->allow_count);
 	c.head.generation = generation;
 	c.head.is_overlay = 1;
+	policy_limits_init(&c.head.limits);
 	c.head.deny_count = set->deny_count;
 	return compile(&c, SPAN("operator"), SPAN(""), out);
 }

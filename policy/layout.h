@@ -30,11 +30,12 @@
 
 #include <assert.h>
 
+#include "policy/limits.h"
 #include "policy/policy.h"
 
 enum {
 	SNAPSHOT_MAGIC = 0x53504f4c, /* "LOPS" */
-	SNAPSHOT_VERSION = 1,
+	SNAPSHOT_VERSION = 2,
 	SNAPSHOT_MAX_BYTES = 1024 * 1024 * 1024,
 	SNAPSHOT_ALIGN = 16,
 
@@ -83,6 +84,7 @@ struct snapshot_head {
 	uint8_t default_action; /* enum verdict_kind */
 	uint8_t address_denies; /* some rule denies an address */
 	uint8_t unused[5];
+	struct policy_limits limits; /* said by the policy; else UNSAID */
 	struct snap_string name, file;
 	struct snap_section sections[SECTION_NUM];
 };
@@ -142,7 +144,7 @@ struct snap_note {
 	uint32_t line;
 };
 
-static_assert(sizeof(struct snapshot_head) == 160, "no padding");
+static_assert(sizeof(struct snapshot_head) == 200, "no padding");
 static_assert(sizeof(struct snap_slot) == 8, "eight to a cache line");
 static_assert(sizeof(struct snap_rule) == 28, "no padding");
 static_assert(offsetof(struct snap_host, name) == 10, "no padding");

@@ -353,6 +353,7 @@ int policy_emit(const struct policy_model *m, struct buf *out)
 	json_close(&o);
 	emit_targets(&o, "inspect", m->inspect, m->inspect_count);
 	emit_targets(&o, "passthrough", m->passthrough, m->passthrough_count);
+	policy_limits_emit(&o, &m->limits);
 	json_close(&o);
 	return json_done(&o);
 }

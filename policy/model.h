@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policy/limits.h"
 #include "policy/policy.h"
 #include "src/base/arena.h"
 #include "src/base/attrib.h"
@@ -73,6 +74,7 @@ struct policy_model {
 	unsigned rule_count;
 	const struct policy_target *inspect, *passthrough; /* no addresses */
 	unsigned inspect_count, passthrough_count;
+	struct policy_limits limits;
 	struct span file;
 	uint32_t line;
 };

@@ -209,6 +209,30 @@ static int check_lists(const struct policy_parser *p, const struct doc_node *n,
 	return 0;
 }
 
+static int parse_limits(const struct policy_parser *p, const struct doc_node *n,
+			struct policy_limits *ret)
+{
+	const char *known[LIMIT_NUM + 1] = { NULL };
+	enum policy_limit limit;
+	unsigned i;
+	int r;
+
+	for (i = 0; i < LIMIT_NUM; i++)
+		known[i] = policy_limit_name((enum policy_limit)i);
+	r = doc_check_keys(n, known, p->diag);
+	if (r)
+		return r;
+	doc_for_each(it, n)
+	{
+		limit = policy_limit_find(it->key);
+		r = doc_get_u64(it, 0, policy_limit_max(limit), &ret->of[limit],
+				p->diag);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 static int parse_parts(const struct policy_parser *p, const struct doc_node *n,
 		       struct policy_model *m)
 {
@@ -217,6 +241,7 @@ static int parse_parts(const struct policy_parser *p, const struct doc_node *n,
 	const struct doc_node *egress = doc_find(n, "egress");
 	const struct doc_node *inspect = doc_find(n, "inspect");
 	const struct doc_node *passthrough = doc_find(n, "passthrough");
+	const struct doc_node *limits = doc_find(n, "limits");
 	int r = 0;
 
 	if (sandboxes)
@@ -230,6 +255,8 @@ static int parse_parts(const struct policy_parser *p, const struct doc_node *n,
 	if (!r && passthrough)
 		r = parse_hosts(p, passthrough, &m->passthrough,
 				&m->passthrough_count);
+	if (!r && limits)
+		r = parse_limits(p, limits, &m->limits);
 	if (!r)
 		r = check_lists(p, n, m);
 	if (!r)
@@ -241,19 +268,20 @@ static int parse_parts(const struct policy_parser *p, const struct doc_node *n,
 int policy_parse_one(const struct policy_parser *p, const struct doc_node *n,
 		     struct span name, struct policy_model **ret)
 {
-	static const char *const known[] = {
-		"name",	  "sandboxes", "defaultAction",
-		"egress", "inspect",   "passthrough",
-		NULL
-	};
+	static const char *const known[] = { "name",	      "sandboxes",
+					     "defaultAction", "egress",
+					     "inspect",	      "passthrough",
+					     "limits",	      NULL };
 	struct policy_model *m = arena_alloc(p->arena, sizeof(*m));
 	int r;
 
 	r = doc_check_keys(n, known, p->diag);
 	if (!r)
 		r = parse_memory(p, n, m);
-	if (!r)
-		r = parse_name(p, n, name, &m->name);
+	if (r)
+		return r;
+	policy_limits_init(&m->limits);
+	r = parse_name(p, n, name, &m->name);
 	if (!r)
 		r = parse_parts(p, n, m);
 	if (r)

@@ -17,8 +17,8 @@ struct policy_parser {
 
 /* All: 0, or -EINVAL with diag. *ret are untouched on failure. */
 
-/* One policy: {name, sandboxes, defaultAction, egress, inspect, passthrough}.
- * name: what it must be called, or, when it has no name, will be called;
+/* One policy: {name, sandboxes, defaultAction, egress, inspect, passthrough,
+ * limits}. name: what it must be called, or, when it has no name, will be called;
  * SPAN_NONE: it must have one. */
 WUNRES int policy_parse_one(const struct policy_parser *p,
 			    const struct doc_node *n, struct span name,

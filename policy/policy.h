@@ -88,6 +88,7 @@ struct verdict {
 
 #define VERDICT_DENY_ALL ((struct verdict){ 0 })
 
+struct policy_limits; /* policy/limits.h */
 struct snapshot_head;
 
 /* Borrowed view of a compiled policy. */
@@ -103,6 +104,8 @@ uint64_t snapshot_generation(const struct snapshot *s);
 uint32_t snapshot_rule_count(const struct snapshot *s);
 /* Name of the policy. */
 struct span snapshot_name(const struct snapshot *s);
+/* Never out of the bounds of policy_limit_max(), or LIMIT_UNSAID. */
+const struct policy_limits *snapshot_limits(const struct snapshot *s);
 
 /* overlay may be NULL. policy NULL denies (VERDICT_NOTHING). Never fails;
  * under 200 ns with 100,000 rules. */

@@ -54,6 +54,17 @@ static bool check_string(const struct snapshot_head *h, struct snap_string s)
 	return range_is_inside(s.at, s.len, h->sections[SECTION_TEXT].count);
 }
 
+static bool check_limits(const struct policy_limits *l)
+{
+	unsigned i;
+
+	for (i = 0; i < LIMIT_NUM; i++)
+		if (l->of[i] != LIMIT_UNSAID &&
+		    l->of[i] > policy_limit_max((enum policy_limit)i))
+			return false;
+	return true;
+}
+
 static bool check_head(const struct snapshot_head *h)
 {
 	uint32_t slots = h->sections[SECTION_SLOTS].count;
@@ -61,7 +72,8 @@ static bool check_head(const struct snapshot_head *h)
 	       h->deny_count <= h->sections[SECTION_NOTES].count &&
 	       h->is_overlay <= 1 && (h->is_overlay || !h->deny_count) &&
 	       h->default_action <= VERDICT_ALLOW && h->address_denies <= 1 &&
-	       check_string(h, h->name) && check_string(h, h->file);
+	       check_limits(&h->limits) && check_string(h, h->name) &&
+	       check_string(h, h->file);
 }
 
 /* What may still come: each rule stands in one list at most, and each string
@@ -228,4 +240,9 @@ uint32_t snapshot_rule_count(const struct snapshot *s)
 struct span snapshot_name(const struct snapshot *s)
 {
 	return snap_text(s->head, s->head->name);
+}
+
+const struct policy_limits *snapshot_limits(const struct snapshot *s)
+{
+	return &s->head->limits;
 }

@@ -102,7 +102,7 @@ static int diag_fail(const struct diag *d)
 static int answer(const struct policy_pair *pair, struct span text)
 {
 	struct policy_question question;
-	char kind[64], sentence[2048];
+	char kind[64], sentence[2048], limits[POLICY_LIMITS_TEXT_SIZE];
 	struct diag d = { 0 };
 	struct verdict v;
 
@@ -114,6 +114,11 @@ static int answer(const struct policy_pair *pair, struct span text)
 	printf("%s: %s\n", policy_verdict_text(&v, kind, sizeof(kind)),
 	       policy_pair_sentence(pair, &v, sentence, sizeof(sentence)));
 	policy_question_fini(&question);
+	if (pair->has_policy &&
+	    policy_limits_say(snapshot_limits(&pair->policy)))
+		printf("limits: %s\n",
+		       policy_limits_text(snapshot_limits(&pair->policy),
+					  limits, sizeof(limits)));
 	return v.kind == VERDICT_ALLOW ? CLI_OK : CLI_FAILED;
 }
 
@@ -170,6 +175,9 @@ static int explain_ask(const struct explain *e)
 		printf("%s: %s\n", verdict,
 		       table_cell(reply.json, "sentence", reason,
 				  sizeof(reason)));
+		table_cell(reply.json, "limits", reason, sizeof(reason));
+		if (strcmp(reason, "-"))
+			printf("limits: %s\n", reason);
 		table_cell(reply.json, "binding", binding, sizeof(binding));
 		if (strcmp(binding, "-"))
 			printf("binding: %s\n", binding);

@@ -72,6 +72,8 @@ static void verdict_put(struct json_out *o, const struct explain_query *q,
 
 	policy_match(overlay, policy, query, &v);
 	origin_put(o, overlay, policy, &v);
+	if (policy)
+		policy_limits_emit(o, snapshot_limits(policy));
 }
 
 static void binding_put(struct json_out *o, const struct explain_query *q,

@@ -21,6 +21,7 @@ struct explain_query {
 /* Appends the answer as JSON:
  *   {"sandbox", "url", "method", "verdict": "allow" | "deny", "source",
  *    "sentence", "policy", "rule", "file", "line", "inspect", "passthrough",
+ *    "limits": what the policy says of them, or absent,
  *    "binding": name or null, "bindingTie": [two names] or absent}
  * 0; -EINVAL with d when the question cannot be read; -ENOBUFS. */
 WUNRES int explain(const struct explain_query *q, const struct policies *p,

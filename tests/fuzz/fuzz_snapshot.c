@@ -16,11 +16,14 @@ static void ask(const struct snapshot *overlay, const struct snapshot *policy)
 					     "b.a.example.com", "example.com" };
 	static const char *const ips[] = { "10.1.2.3", "2001:db8::1" };
 	struct policy_query q = { .port = 443, .protocol = PROTOCOL_TCP };
-	char sentence[512];
+	char sentence[512], limits[POLICY_LIMITS_TEXT_SIZE];
 	struct addr address;
 	struct verdict v;
 	unsigned i;
 
+	if (policy)
+		policy_limits_text(snapshot_limits(policy), limits,
+				   sizeof(limits));
 	q.method = SPAN("GET");
 	q.path = SPAN("/v1/x");
 	q.address = &address;

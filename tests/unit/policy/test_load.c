@@ -70,6 +70,18 @@ static void load__refuses_with_place_and_sentence(void **state)
 			 "  passthrough: [c.com, \"*.A.com.\"]"),
 		  "f:4:24: found \"*.A.com.\", expected it in only one of "
 		  "inspect and passthrough" },
+		{ POLICY("limits: [1]"), "f:3:11: limits: found a list" },
+		{ POLICY("limits: {conections: 1}"),
+		  "f:3:12: found the unknown key \"conections\", expected "
+		  "perhaps \"connections\"" },
+		{ POLICY("limits: {connections: -1}"), "found \"-1\"" },
+		{ POLICY("limits: {dnsPerSecond: 1.5}"), "found \"1.5\"" },
+		{ POLICY("limits: {mintsPerSecond: \"5\"}"),
+		  "mintsPerSecond: found a string" },
+		{ POLICY("limits: {connections: 1048577}"),
+		  "found \"1048577\"" },
+		{ POLICY("limits: {bytesPerSecond: 1000000000001}"),
+		  "found \"1000000000001\"" },
 		{ RULE("action: allow"), "f:4:5: found a rule without "
 					 "\"target\", expected one" },
 		{ RULE("target: a.com"), "found a rule without \"action\"" },

@@ -47,6 +47,11 @@ static const char *const policies[] = {
 	"\"defaultAction\":\"deny\",\"egress\":[],"
 	"\"inspect\":[\"i.example\",\"*.i.example\"],"
 	"\"passthrough\":[\"*.p.example\"]}",
+
+	"{\"name\":\"l\",\"defaultAction\":\"deny\",\"egress\":[],"
+	"\"limits\":{\"connections\":0,\"connectionsPerSecond\":1000000,"
+	"\"bytesPerSecond\":1000000000000,\"dnsPerSecond\":7,"
+	"\"mintsPerSecond\":1}}",
 };
 
 static void model__emits_what_it_reads_back(void **state)

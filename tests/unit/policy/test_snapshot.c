@@ -27,7 +27,8 @@ static const char text[] =
 	"  - {action: deny, target: 10.0.0.0/8}\n"
 	"  - {action: allow, target: 10.1.0.0/16, ports: [7]}\n"
 	"  - {action: allow, target: \"2001:db8::/32\"}\n"
-	"  inspect: [\"*.i.example\"]\n";
+	"  inspect: [\"*.i.example\"]\n"
+	"  limits: {connections: 0, bytesPerSecond: 12345}\n";
 
 struct blobs {
 	struct buf policy, overlay;
@@ -110,6 +111,32 @@ static void snapshot__opens_what_was_compiled(void **state)
 	assert_int_equal(snapshot_rule_count(&overlay), 3);
 	assert_true(span_eq(snapshot_name(&overlay), SPAN("operator")));
 	ask_everything(&overlay, &policy);
+	assert_int_equal(snapshot_limits(&policy)->of[LIMIT_CONNECTIONS], 0);
+	assert_int_equal(snapshot_limits(&policy)->of[LIMIT_BYTES], 12345);
+	assert_true(snapshot_limits(&policy)->of[LIMIT_DNS] == LIMIT_UNSAID);
+	assert_false(policy_limits_say(snapshot_limits(&overlay)));
+	free_both(&b);
+}
+
+/* A limit out of its bounds would be an overflow somewhere. */
+static void snapshot__refuses_limits_out_of_bounds(void **state)
+{
+	struct snapshot_head *h;
+	struct snapshot s;
+	struct blobs b;
+	unsigned i;
+
+	(void)state;
+	compile_both(&b);
+	h = (struct snapshot_head *)b.policy.data;
+	for (i = 0; i < LIMIT_NUM; i++) {
+		h->limits.of[i] = policy_limit_max((enum policy_limit)i);
+		assert_int_equal(snapshot_open(h, buf_len(&b.policy), &s), 0);
+		h->limits.of[i]++;
+		assert_int_equal(snapshot_open(h, buf_len(&b.policy), &s),
+				 -EINVAL);
+		h->limits.of[i] = LIMIT_UNSAID;
+	}
 	free_both(&b);
 }
 
@@ -238,6 +265,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(snapshot__opens_what_was_compiled),
+		cmocka_unit_test(snapshot__refuses_limits_out_of_bounds),
 		cmocka_unit_test(snapshot__same_input_same_bytes),
 		cmocka_unit_test(snapshot__refuses_truncated_and_misaligned),
 		cmocka_unit_test(snapshot__survives_every_broken_byte),
