@@ -241,8 +241,8 @@ void quota_state(const struct quota *q, enum quota_kind kind, uint64_t now_us,
 	*ret = (struct quota_state){
 		.used = level,
 		.limit = quota_limit(q, kind),
-		.refused = atomic_load_explicit(&b->refused,
-						memory_order_relaxed),
+		.refused =
+			atomic_load_explicit(&b->refused, memory_order_relaxed),
 	};
 	if (kind != QUOTA_CONNECTIONS)
 		ret->used = level > now_ns

@@ -168,8 +168,10 @@ static void quota__the_largest_limits(void **state)
 
 static void quota__bytes_come_in_chunks(void **state)
 {
-	static const uint64_t rates[] = { 1, 63, 1000, 65536, 1000 * 1000,
-					  UINT64_C(10) * 1000 * 1000 * 1000 };
+	static const uint64_t rates[] = {
+		1,     63,	    1000,
+		65536, 1000 * 1000, UINT64_C(10) * 1000 * 1000 * 1000
+	};
 	struct quota *q = quotas_at(*state, SPAN("a"));
 	uint64_t now = START_US, n, all, most, rate, ms;
 	unsigned i;
