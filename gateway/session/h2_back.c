@@ -12,6 +12,7 @@
 #include "gateway/session/exchange.h"
 #include "gateway/session/fields.h"
 #include "gateway/session/h2_conn.h"
+#include "gateway/session/h2_health.h"
 #include "gateway/session/session.h"
 #include "gateway/upstream/origin.h"
 #include "gateway/upstream/origin_h2.h"
@@ -23,6 +24,7 @@
 
 struct origin_h2 {
 	struct h2_conn conn;
+	struct h2_health health;
 	struct origin *origin;
 };
 
@@ -31,9 +33,14 @@ static struct h2_leg *of(struct leg *leg)
 	return container_of(leg, struct h2_leg, leg);
 }
 
+static struct origin_h2 *h2_of(struct h2_conn *c)
+{
+	return container_of(c, struct origin_h2, conn);
+}
+
 static struct origin *origin_of(struct h2_conn *c)
 {
-	return container_of(c, struct origin_h2, conn)->origin;
+	return h2_of(c)->origin;
 }
 
 /* -- the request
@@ -114,6 +121,7 @@ static int back_request(struct leg *leg, const struct request *request,
 	l->id = r;
 	l->head_sent = true;
 	l->out_ended = end;
+	h2_health_asked(&h2_of(l->conn)->health);
 	h2_conn_touch(l->conn);
 	return 0;
 }
@@ -143,6 +151,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	struct arena *arena;
 
 	c->said = true;
+	h2_health_said(&h2_of(c)->health);
 	if (!l || !l->leg.exchange)
 		return;
 	arena = &l->leg.exchange->arena;
@@ -157,6 +166,12 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	*l->last_next = r;
 	l->last_next = &r->next;
 	h2_leg_news(l);
+}
+
+static void on_data(void *ctx, int32_t id, struct span bytes)
+{
+	h2_health_said(&h2_of(ctx)->health);
+	h2_leg_on_data(ctx, id, bytes);
 }
 
 static enum leg_read back_response(struct leg *leg, struct response *ret)
@@ -253,7 +268,7 @@ int origin_h2_begin(struct origin *o)
 {
 	static const struct h2_conn_ops ops = {
 		.h2 = { .head = on_head,
-			.data = h2_leg_on_data,
+			.data = on_data,
 			.trailers = h2_leg_on_trailers,
 			.end = h2_leg_on_end,
 			.closed = on_closed,
@@ -277,6 +292,7 @@ int origin_h2_begin(struct origin *o)
 		return r;
 	}
 	o->h2 = h;
+	h2_health_start(&h->health, &h->conn);
 	stream_set_owner(o->stream, on_stream, h);
 	h2_conn_touch(&h->conn);
 	stream_want(o->stream, STREAM_READABLE);
@@ -289,6 +305,7 @@ void origin_h2_end(struct origin *o)
 
 	if (!h)
 		return;
+	h2_health_stop(&h->health);
 	h2_conn_fini(&h->conn);
 	free(h);
 }

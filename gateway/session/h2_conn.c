@@ -94,6 +94,13 @@ static void conn_fail(struct h2_conn *c)
 	h2_conn_touch(c);
 }
 
+void h2_conn_lose(struct h2_conn *c, const char *why)
+{
+	if (!c->failed)
+		c->why = why;
+	conn_fail(c);
+}
+
 /* Heads and trailers of an origin may echo a credential: they do not stay in
  * the scratch. (A head may arrive in parts, the first of which tells of
  * nothing.) */
@@ -102,7 +109,8 @@ static int conn_input(struct h2_conn *c, struct span bytes)
 	int r;
 
 	c->said = false;
-	r = h2_input(c->h2, loop_now_ms(c->worker->loop), bytes);
+	c->heard_ms = loop_now_ms(c->worker->loop);
+	r = h2_input(c->h2, c->heard_ms, bytes);
 	if (c->said || h2_head_since(c->h2))
 		secret_wipe(c->worker->scratch_front, bytes.len);
 	return r;
@@ -257,7 +265,8 @@ const char *h2_leg_why(const struct h2_leg *l)
 	if (l->over)
 		return "the sandbox holds too much content back";
 	if (!l->conn || l->conn->failed)
-		return "the connection ended";
+		return l->conn && l->conn->why ? l->conn->why
+					       : "the connection ended";
 	return h2_code_name(l->code);
 }
 

@@ -66,6 +66,8 @@ struct h2_conn {
 	struct list legs, ready;
 	struct list dirty; /* in worker->h2_dirty: output is due */
 	unsigned leg_count;
+	uint64_t heard_ms; /* bytes of the peer's came last */
+	const char *why;   /* it failed; NULL: the peer closed it */
 	bool failed;
 	bool said; /* by an origin: a head or trailers, in this read */
 };
@@ -89,6 +91,9 @@ void h2_conn_fini(struct h2_conn *c);
 /* The stream has bytes or room: reads, runs what has news. c stays: it ends
  * only when it is settled. */
 void h2_conn_run(struct h2_conn *c);
+/* The peer is given up: legs are told, and it ends at the end of this turn. why
+ * is a constant, for people. */
+void h2_conn_lose(struct h2_conn *c, const char *why);
 /* Output is due at the end of this turn. */
 void h2_conn_touch(struct h2_conn *c);
 /* End of a turn: sends for every connection that was touched. */

@@ -87,6 +87,8 @@ struct config {
 	uint32_t h2_sandbox_streams, h2_sandbox_held_bytes;
 	/* of a client's connection, at once */
 	uint32_t h2_early_resets, h2_useless_frames;
+	uint32_t h2_ping_ms; /* an origin's silence; 0: it is never asked */
+	uint32_t h2_ping_timeout_ms;
 };
 
 /* 0; -EINVAL with diag (file name in diag->file is set by the caller). */

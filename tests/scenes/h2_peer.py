@@ -92,6 +92,8 @@ class Two:
             self.streams.pop(event.stream_id, None)
             self.queue.pop(event.stream_id, None)
             note({"reset": int(event.error_code), "stream": event.stream_id, "conn": self.number})
+        elif isinstance(event, h2.events.PingReceived):
+            note({"ping": True, "conn": self.number})
         elif isinstance(event, h2.events.ConnectionTerminated):
             note({"goaway": int(event.error_code), "conn": self.number})
 

@@ -72,6 +72,8 @@ static void config__defaults(void **state)
 	assert_int_equal(c->h2_sandbox_held_bytes, 64 * 1024 * 1024);
 	assert_int_equal(c->h2_early_resets, 500);
 	assert_int_equal(c->h2_useless_frames, 1000);
+	assert_int_equal(c->h2_ping_ms, 30000);
+	assert_int_equal(c->h2_ping_timeout_ms, 10000);
 	config_free(c);
 }
 
@@ -95,7 +97,7 @@ static const char full[] =
 	" \"upstreamIdle\": 0, \"leafCache\": 16},\n"
 	"\"http2\": {\"streams\": 8, \"sandboxStreams\": 9,\n"
 	" \"sandboxHeldBytes\": 4294967295, \"earlyResets\": 10,\n"
-	" \"uselessFrames\": 101}}\n";
+	" \"uselessFrames\": 101, \"pingMs\": 0, \"pingTimeoutMs\": 100}}\n";
 
 static void config__every_keyword(void **state)
 {
