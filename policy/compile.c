@@ -98,6 +98,35 @@ static void put_ports(struct compiler *c, const struct policy_rule *rule)
 	}
 }
 
+static unsigned count_labels(struct span name)
+{
+	unsigned labels = 1;
+	size_t i;
+
+	for (i = 0; i < name.len; i++)
+		labels += name.ptr[i] == '.';
+	return labels;
+}
+
+/* Kind of the target, for who looks at the verdict. */
+static void mark_target(const struct policy_target *t, struct snap_rule *record)
+{
+	switch (t->kind) {
+	case TARGET_NAME:
+		record->flags |= RULE_EXACT;
+		record->labels = (uint8_t)count_labels(t->name);
+		return;
+	case TARGET_WILDCARD:
+		record->labels = (uint8_t)count_labels(t->name);
+		return;
+	case TARGET_ADDRESS:
+		record->flags |= RULE_ADDRESS;
+		if (t->cidr.prefix == 128)
+			record->flags |= RULE_EXACT;
+		return;
+	}
+}
+
 static void put_rule(struct compiler *c, uint32_t index)
 {
 	const struct policy_rule *rule = c->rules[index];
@@ -112,8 +141,7 @@ static void put_rule(struct compiler *c, uint32_t index)
 	};
 	unsigned i;
 
-	if (rule->target.kind == TARGET_ADDRESS)
-		record.flags |= RULE_ADDRESS;
+	mark_target(&rule->target, &record);
 	if (policy_rule_is_constrained(rule))
 		record.flags |= RULE_CONSTRAINED;
 	if (record.flags & RULE_ADDRESS && rule->action == VERDICT_DENY)
@@ -139,16 +167,6 @@ static void put_list(struct compiler *c, const struct rule_list *l)
 
 	for (i = 0; i < l->count; i++, rule = c->index.next[rule])
 		put_rule(c, rule);
-}
-
-static unsigned count_labels(struct span name)
-{
-	unsigned labels = 1;
-	size_t i;
-
-	for (i = 0; i < name.len; i++)
-		labels += name.ptr[i] == '.';
-	return labels;
 }
 
 static void put_host(struct compiler *c, struct index_host *host)

@@ -35,7 +35,7 @@
 
 enum {
 	SNAPSHOT_MAGIC = 0x53504f4c, /* "LOPS" */
-	SNAPSHOT_VERSION = 2,
+	SNAPSHOT_VERSION = 3,
 	SNAPSHOT_MAX_BYTES = 1024 * 1024 * 1024,
 	SNAPSHOT_ALIGN = 16,
 
@@ -121,6 +121,7 @@ struct snap_prefix {
 enum snap_rule_flags {
 	RULE_ADDRESS = 1,     /* the target is an address or a prefix */
 	RULE_CONSTRAINED = 2, /* has methods or paths */
+	RULE_EXACT = 4,	      /* the target is one host or one address */
 };
 
 struct snap_rule {
@@ -128,7 +129,7 @@ struct snap_rule {
 	uint8_t action;	  /* enum verdict_kind */
 	uint8_t protocol; /* enum policy_protocol */
 	uint8_t flags;
-	uint8_t unused;
+	uint8_t labels; /* of a target that is a name, without "*." */
 	uint16_t port_first, port_last; /* of the only range */
 	uint16_t port_count, method_count, path_count, unused2;
 	uint32_t ports_at;   /* item of ports, when port_count > 1 */

@@ -372,6 +372,8 @@ static void conclude(struct verdict *v, enum verdict_source source,
 	v->kind = rule->action;
 	v->source = source;
 	v->rule = rule->index - first;
+	v->exact = rule->flags & RULE_EXACT;
+	v->labels = rule->labels;
 	v->by_address = v->kind == VERDICT_ALLOW && rule->flags & RULE_ADDRESS;
 }
 

@@ -81,8 +81,11 @@ struct verdict {
 	bool passthrough; /* the passthrough list names the host: never open */
 	bool by_address;  /* what allowed it was an address target: the name
 			     was not what policy trusted */
-	uint32_t rule;	  /* index in its list, from 0 (sentences count from
-			     1); meaningful with a list source */
+	bool exact; /* the target that decided is that one host or address */
+	uint8_t labels;	     /* of a target that is a name: "*.a.com" has 2; 0:
+				the default action, or an address */
+	uint32_t rule;	     /* index in its list, from 0 (sentences count from
+				1); meaningful with a list source */
 	uint64_t generation; /* the newer one of overlay and policy */
 };
 

@@ -301,6 +301,15 @@ static void ref_flags(const struct policy_model *m,
 		v->inspect = false;
 }
 
+static uint8_t ref_labels(struct span name)
+{
+	uint8_t labels = 0;
+
+	for (; name.len; labels++)
+		(void)span_cut(&name, '.');
+	return labels;
+}
+
 static void ref_conclude(struct verdict *v, enum verdict_source source,
 			 const struct policy_rule *rules, int at)
 {
@@ -309,6 +318,12 @@ static void ref_conclude(struct verdict *v, enum verdict_source source,
 	v->kind = rules[at].action;
 	v->by_address = v->kind == VERDICT_ALLOW &&
 			rules[at].target.kind == TARGET_ADDRESS;
+	v->exact = rules[at].target.kind == TARGET_NAME ||
+		   (rules[at].target.kind == TARGET_ADDRESS &&
+		    rules[at].target.cidr.prefix == 128);
+	v->labels = rules[at].target.kind == TARGET_ADDRESS
+			    ? 0
+			    : ref_labels(rules[at].target.name);
 }
 
 static struct verdict reference(const struct world *w,
@@ -361,8 +376,8 @@ static bool verdicts_equal(const struct verdict *a, const struct verdict *b)
 {
 	return a->kind == b->kind && a->source == b->source &&
 	       a->inspect == b->inspect && a->passthrough == b->passthrough &&
-	       a->by_address == b->by_address &&
-	       a->generation == b->generation &&
+	       a->by_address == b->by_address && a->exact == b->exact &&
+	       a->labels == b->labels && a->generation == b->generation &&
 	       (a->source == VERDICT_DEFAULT || a->rule == b->rule);
 }
 
@@ -399,7 +414,7 @@ static void match__agrees_with_the_reference(void **state)
 {
 	CLEANUP_FREE struct world *w = must_alloc(sizeof(*w));
 	unsigned i, k, by_source[VERDICT_SOURCE_NUM] = { 0 };
-	unsigned looks = 0, addresses_allowed = 0;
+	unsigned looks = 0, addresses_allowed = 0, exact = 0;
 	struct verdict wanted, got;
 	struct policy_pair pair;
 	struct policy_query q;
@@ -421,13 +436,15 @@ static void match__agrees_with_the_reference(void **state)
 			by_source[got.source]++;
 			looks += got.inspect && got.kind == VERDICT_ALLOW;
 			addresses_allowed += got.by_address;
+			exact += got.exact;
 		}
 		policy_pair_fini(&pair);
 	}
 	/* a universe that never reaches a step would prove nothing */
 	for (i = VERDICT_OVERLAY_DENY; i < VERDICT_SOURCE_NUM; i++)
 		assert_true(by_source[i] > POLICIES * QUESTIONS / 200);
-	assert_true(looks > POLICIES && addresses_allowed > POLICIES);
+	assert_true(looks > POLICIES && addresses_allowed > POLICIES &&
+		    exact > POLICIES);
 }
 
 /* The same, without an overlay and without a policy. */
