@@ -17,6 +17,9 @@ import time
 import urllib.parse
 import zlib
 
+import brotli
+import zstandard
+
 CONFIG = json.load(open(sys.argv[1]))
 LOCK = threading.Lock()
 
@@ -30,6 +33,15 @@ FORMS = {
     "hex": lambda s: s.hex().encode(),
     "percent": lambda s: "".join("%%%02X" % c for c in s).encode(),
     "json": lambda s: json.dumps(s.decode()).encode(),
+}
+CODINGS = {
+    "plain": lambda d: d,
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+    "gzip, br": lambda d: brotli.compress(gzip.compress(d)),
+    "odd": lambda d: d,
 }
 
 
@@ -113,11 +125,10 @@ def answer(sock, record, want):
         else:
             reply(sock, "200 OK", echo + length, body)
     elif path.startswith("/echo/"):  # the credential in the body, as the path says
-        _, _, form, coding = path.split("/")
+        _, _, form, coding, *size = urllib.parse.unquote(path).split("/")
         secret = headers.get("authorization", "none").split(" ")[-1].encode()
         text = b"before " * 1000 + FORMS[form](secret) + b" after" * 1000
-        data = {"plain": lambda d: d, "gzip": gzip.compress, "deflate": zlib.compress,
-                "odd": lambda d: d}[coding](text)
+        data = CODINGS[coding](text)
         named = [] if coding == "plain" else [("Content-Encoding", coding)]
         if form == "slowly":  # byte by byte over the secret
             reply(sock, "200 OK", [("Transfer-Encoding", "chunked")] + named)
@@ -127,6 +138,13 @@ def answer(sock, record, want):
                 sock.sendall(chunk(secret[i:i + 1]))
                 time.sleep(0.005)
             sock.sendall(chunk(text[at + len(secret):]) + b"0\r\n\r\n")
+        elif size:  # in chunks of so many bytes, some of them packets of their own
+            reply(sock, "200 OK", [("Transfer-Encoding", "chunked")] + named)
+            pieces = [chunk(data[i:i + int(size[0])]) for i in range(0, len(data), int(size[0]))]
+            for i in range(0, len(pieces), 1 + len(pieces) // 40):
+                sock.sendall(b"".join(pieces[i:i + 1 + len(pieces) // 40]))
+                time.sleep(0.002)
+            sock.sendall(b"0\r\n\r\n")
         else:
             reply(sock, "200 OK", [("Content-Length", len(data))] + named, data)
     elif path.startswith("/events"):

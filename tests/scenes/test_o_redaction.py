@@ -30,17 +30,28 @@ def shown(text):
     return [f for f in forms if f in text]
 
 
-@pytest.mark.parametrize("coding", ["plain", "gzip", "deflate"])
+@pytest.mark.parametrize("coding", ["plain", "gzip", "deflate", "br", "zstd", "gzip, br"])
 @pytest.mark.parametrize("form", ["raw", "slowly", "base64", "shifted", "twice", "hex", "percent", "json"])
 def test_case_41_echo_in_a_body(lab, sandbox, redacting, form, coding):
     if form == "slowly" and coding != "plain":
         pytest.skip("an encoded body has no bytes of the secret to send slowly")
-    status, body, err = sandbox.curl("--compressed", f"{API}/echo/{form}/{coding}")
+    check(lab, sandbox, f"/echo/{form}/{urllib.parse.quote(coding)}")
+
+
+@pytest.mark.parametrize("size", [1, 3, 61])
+@pytest.mark.parametrize("coding", ["plain", "gzip", "deflate", "br", "zstd", "gzip, br"])
+@pytest.mark.parametrize("form", ["raw", "shifted"])
+def test_case_41_echo_in_chunks(lab, sandbox, redacting, form, coding, size):
+    check(lab, sandbox, f"/echo/{form}/{urllib.parse.quote(coding)}/{size}")
+
+
+def check(lab, sandbox, path):
+    status, body, err = sandbox.curl("--compressed", f"{API}{path}")
     assert status == 200, err
     assert not shown(body)
-    assert body.startswith("before " * 1000) and body.rstrip().endswith("after")
+    assert body.startswith("before " * 1000) and body.endswith(" after" * 1000)
     assert "[REDACTED]" in body or "*" * 10 in body
-    assert lab.record(path=f"/echo/{form}/{coding}")["redactions"] >= 1
+    assert lab.record(path=path)["redactions"] >= 1
 
 
 def test_lengths_stay_right(sandbox, redacting):
