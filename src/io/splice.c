@@ -147,23 +147,31 @@ static ssize_t way_copy(struct way *w)
 static ssize_t way_fill_pipe(struct way *w)
 {
 	struct stream *source = w->source;
+	size_t len = PIPE_BYTES;
 	ssize_t n;
 	int r;
 
 	if (!(source->watch.ready & WATCH_READ))
 		return STREAM_AGAIN;
+	if (source->pace) {
+		len = pace_ask(source, len);
+		if (!len)
+			return STREAM_AGAIN;
+	}
 	r = w->pipe[0] < 0 ? pipe_take(way_loop(w), w->pipe) : 0;
 	if (r) {
 		w->mode = WAY_COPY_ONLY;
 		return way_copy(w);
 	}
 	do
-		n = splice(source->fd, NULL, w->pipe[1], NULL, PIPE_BYTES,
+		n = splice(source->fd, NULL, w->pipe[1], NULL, len,
 			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
 		w->in_pipe = (size_t)n;
 		source->bytes_in += (uint64_t)n;
+		if (source->pace)
+			pace_pay(source, (size_t)n);
 		return n;
 	}
 	r = n < 0 ? -errno : 0;

@@ -44,7 +44,7 @@ static unsigned stream_events(const struct stream *s)
 		events |= STREAM_CONNECTED;
 	if (stream_has_input(s) ||
 	    (s->phase == PHASE_OPEN && s->in == SIDE_OPEN &&
-	     s->watch.ready & WATCH_READ))
+	     s->watch.ready & WATCH_READ && !s->paused))
 		events |= STREAM_READABLE;
 	if (s->news & NEWS_ERROR || stream_has_room(s))
 		events |= STREAM_WRITABLE;
@@ -62,6 +62,8 @@ void stream_rearm(struct stream *s)
 	if (s->in == SIDE_OPEN &&
 	    (s->phase == PHASE_HANDSHAKING || s->wanted & STREAM_READABLE))
 		bits |= WATCH_READ;
+	if (s->paused)
+		bits &= ~(unsigned)WATCH_READ;
 	watch_want(&s->watch, bits);
 }
 
@@ -145,6 +147,7 @@ static int stream_make(struct loop *loop, int fd, enum stream_phase phase,
 	s->flush.fn = stream_on_flush;
 	list_init(&s->flush.link);
 	list_init(&s->recent);
+	list_init(&s->paced);
 	buf_init(&s->input, STREAM_UNREAD_MAX);
 	buf_init(&s->output, 2 * STREAM_WRITE_MAX);
 	r = watch_init(&s->watch, loop, fd, stream_on_ready);
@@ -202,6 +205,7 @@ struct stream *stream_free(struct stream *s)
 	watch_fini(&s->watch);
 	list_remove(&s->flush.link);
 	list_remove(&s->recent);
+	pace_leave(s);
 	s->tls = tls_free(s);
 	buf_fini(&s->input);
 	buf_fini(&s->output);

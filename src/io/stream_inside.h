@@ -7,6 +7,7 @@
 
 #include "src/base/buf.h"
 #include "src/io/inside.h"
+#include "src/io/pace.h"
 #include "src/io/stream.h"
 
 enum stream_phase {
@@ -47,6 +48,11 @@ struct stream {
 	uint64_t bytes_in, bytes_out;
 	struct tls *tls; /* NULL = plain */
 
+	struct pace *pace;  /* who says how much may be read; NULL = nobody */
+	struct list paced;  /* in the line of the pace */
+	uint64_t share;	    /* was called from the line, to read so much */
+	bool paused;	    /* stands in it */
+
 	/* Somebody in this folder owns the stream: called instead of fn, and
 	 * the bits of the watch it waits for. */
 	void (*hook)(struct stream *s);
@@ -64,6 +70,14 @@ bool stream_has_room(const struct stream *s);
 ssize_t stream_receive(struct stream *s, void *dst, size_t len);
 /* The input is over; 0 or -errno. */
 void stream_end_input(struct stream *s, int error);
+
+/* pace.c: how much of len may be read now; 0: the stream waits. Only with
+ * s->pace. */
+size_t pace_ask(struct stream *s, size_t len);
+/* So much was read. */
+void pace_pay(struct stream *s, size_t len);
+/* Out of the line, charged to nobody any more. */
+void pace_leave(struct stream *s);
 
 /* stream_write.c: drops the queue; nothing can be sent any more. */
 void stream_end_output(struct stream *s);

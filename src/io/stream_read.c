@@ -80,11 +80,18 @@ ssize_t stream_receive(struct stream *s, void *dst, size_t len)
 
 	if (!(s->watch.ready & WATCH_READ))
 		return STREAM_AGAIN;
+	if (s->pace) {
+		len = pace_ask(s, len);
+		if (!len)
+			return STREAM_AGAIN;
+	}
 	do
 		n = recv(s->fd, dst, len, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
 		s->bytes_in += (uint64_t)n;
+		if (s->pace)
+			pace_pay(s, (size_t)n);
 		if ((size_t)n < len)
 			stream_read_short(s);
 		return n;
