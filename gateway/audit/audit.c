@@ -220,6 +220,8 @@ static void line_destination(struct line *l, const struct audit *a)
 {
 	line_str(l, "scheme", a->scheme);
 	line_text(l, "host", a->host);
+	if (a->host_learned && a->host.len)
+		line_str(l, "hostFrom", "dns");
 	line_known(l, "port", a->port);
 	line_addr(l, "address", &a->address);
 	line_str(l, "tls", a->tls_version);

@@ -51,6 +51,7 @@ struct audit {
 	/* session */
 	const char *scheme; /* "https", "http", "tcp", "dns" */
 	struct span host;   /* name, or empty */
+	bool host_learned;  /* it was not said: our DNS gave it */
 	uint16_t port;
 	struct addr address; /* dialled; port 0 = none */
 	const char *tls_version, *origin_tls_version;

@@ -7,7 +7,8 @@
  * rules); what is left is the destination, proved by name. No: the address
  * that the sandbox dialled may still be allowed by an address rule; then it is
  * the destination, and the name in the payload proves nothing: no credential
- * is ever bound to it. Without a name only the second way exists.
+ * is ever bound to it. TLS without a name has only the second way; for what is
+ * neither TLS nor HTTP there is admit_unnamed.c.
  */
 
 #include "gateway/pipeline/admit.h"
@@ -32,6 +33,11 @@ static enum step admit_original(struct admission *a,
 {
 	struct destination *d = a->destination;
 
+	if (!d->original.port) { /* a proxy was given a name, no address */
+		if (!by_name)
+			a->verdict = VERDICT_DENY_ALL;
+		return deny(a, AUDIT_REASON_POLICY, 403);
+	}
 	a->grant = decide_connect(a->worker, a->sandbox, d, &d->original,
 				  a->arena, &a->verdict);
 	if (!a->grant || (d->host.len && !a->verdict.by_address)) {
@@ -66,10 +72,13 @@ static enum address_source source_of(enum name_source source)
 	return ADDRESS_ORIGINAL;
 }
 
-/* Best first: what the sandbox dialled, then its family, then the rest. */
+/* Best first: what the sandbox dialled, then its family, then the rest. All
+ * alike where it dialled none. */
 static unsigned address_rank(const struct destination *d,
 			     const struct addr *address)
 {
+	if (!d->original.port)
+		return 1;
 	if (addr_eq_ip(address, &d->original))
 		return 0;
 	return addr_is_v4(address) == addr_is_v4(&d->original) ? 1 : 2;
@@ -147,7 +156,8 @@ enum step admit_start(struct admission *a, admit_fn *fn, void *ctx)
 	struct verdict by_name;
 
 	if (!d->host.len)
-		return admit_original(a, NULL);
+		return d->scheme == SCHEME_TCP ? admit_unnamed(a)
+					       : admit_original(a, NULL);
 	a->grant = decide_connect(a->worker, a->sandbox, d, NULL, a->arena,
 				  &a->verdict);
 	if (!a->grant) {

@@ -3,6 +3,9 @@
  *
  * Asked once per client connection, when its name is known (or known to be
  * absent). Fills the destination; from then on it is const.
+ *
+ * Bytes that are neither TLS nor HTTP name nobody: then names that our DNS gave
+ * the sandbox for the address count, see admit_unnamed.c.
  */
 #pragma once
 
@@ -26,6 +29,7 @@ struct admission {
 	struct verdict verdict;
 	enum audit_reason reason; /* when not STEP_NEXT */
 	uint16_t status;	  /* HTTP status to answer then */
+	bool learned; /* .host was not said: our DNS gave it for the address */
 	/* private */
 	admit_fn *fn;
 	void *ctx;
@@ -34,5 +38,8 @@ struct admission {
 
 /* STEP_NEXT or STEP_DENY now; or STEP_WAIT, and fn is called from the loop. */
 enum step admit_start(struct admission *a, admit_fn *fn, void *ctx);
+/* The same for a destination of SCHEME_TCP without a name; never waits. Reason
+ * NOT_TLS_OR_HTTP: allowed, were it TLS or HTTP that can be looked into. */
+enum step admit_unnamed(struct admission *a);
 /* No callback any more; safe at any time. */
 void admit_cancel(struct admission *a);

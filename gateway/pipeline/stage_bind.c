@@ -56,6 +56,18 @@ bool bind_concerns(struct worker *w, const struct sandbox *s,
 	return false;
 }
 
+bool bind_concerns_any(struct worker *w, const struct sandbox *s,
+		       const struct destination *d)
+{
+	struct destination as = *d;
+
+	as.scheme = SCHEME_HTTPS;
+	if (bind_concerns(w, s, &as))
+		return true;
+	as.scheme = SCHEME_HTTP;
+	return bind_concerns(w, s, &as);
+}
+
 static enum step bind_found(struct request *req, struct bindings *b,
 			    const struct binding *binding)
 {

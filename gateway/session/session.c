@@ -42,6 +42,7 @@ static const char *const state_names[] = {
 	[SESSION_HANDSHAKE] = "handshake", [SESSION_HTTP] = "http",
 	[SESSION_PROBE] = "probe",	   [SESSION_HTTP2] = "http2",
 	[SESSION_DIAL] = "dial",	   [SESSION_SPLICE] = "splice",
+	[SESSION_OPENING] = "opening",
 };
 _Static_assert(ARRAY_LEN(state_names) == SESSION_STATE_NUM, "all states");
 
@@ -50,7 +51,11 @@ static const unsigned state_moves[SESSION_STATE_NUM] = {
 	[SESSION_NONE] = 1u << SESSION_SNIFF,
 	[SESSION_SNIFF] = 1u << SESSION_ADMIT | 1u << SESSION_LEAF |
 			  1u << SESSION_HANDSHAKE | 1u << SESSION_HTTP |
-			  1u << SESSION_DIAL | 1u << SESSION_PROBE,
+			  1u << SESSION_DIAL | 1u << SESSION_PROBE |
+			  1u << SESSION_OPENING,
+	[SESSION_OPENING] = 1u << SESSION_ADMIT | 1u << SESSION_LEAF |
+			    1u << SESSION_HANDSHAKE | 1u << SESSION_HTTP |
+			    1u << SESSION_DIAL | 1u << SESSION_PROBE,
 	[SESSION_ADMIT] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE |
 			  1u << SESSION_DIAL | 1u << SESSION_PROBE,
 	[SESSION_PROBE] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE,
@@ -116,7 +121,7 @@ static void session_audit(struct session *s, enum audit_reason reason)
 	audit_emit(s->worker->audit_log, &s->audit);
 }
 
-static void session_refuse(struct session *s, enum audit_reason reason)
+void session_refuse(struct session *s, enum audit_reason reason)
 {
 	session_audit(s, reason);
 	s->client = stream_reset(s->client);
@@ -143,11 +148,8 @@ static void on_timer(struct timer *t)
 		http2_timeout(s);
 		return;
 	case SESSION_SNIFF:
-		if (!buf_len(&s->in)) { /* never said a word */
-			session_free(s);
-			return;
-		}
-		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
+	case SESSION_OPENING:
+		opening_timeout(s);
 		return;
 	case SESSION_HANDSHAKE:
 		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
@@ -282,6 +284,7 @@ static void session_open_tls(struct session *s)
 	struct worker *w = s->worker;
 
 	s->audit.inspected = true;
+	s->origin = origin_free(s->origin); /* dialled for a silent client */
 	if (!s->offers_h2 || origin_alpn(w, s->sandbox, &s->destination) !=
 				     ORIGIN_ALPN_UNKNOWN) {
 		session_get_leaf(s);
@@ -301,6 +304,8 @@ static void session_admitted(struct session *s, enum step step)
 	bool tls = s->destination.scheme == SCHEME_HTTPS;
 
 	timer_stop(&s->timer);
+	s->audit.host = host_span(&s->destination.host);
+	s->audit.host_learned = s->admission.learned;
 	decide_audit(w, s->sandbox, &s->admission.verdict, &s->arena,
 		     &s->audit);
 	if (step != STEP_NEXT) {
@@ -333,7 +338,7 @@ static void on_admitted(void *ctx, struct admission *a, enum step step)
 	session_admitted(ctx, step);
 }
 
-static void session_admit(struct session *s, enum scheme scheme)
+void session_admit(struct session *s, enum scheme scheme)
 {
 	enum step step;
 
@@ -388,6 +393,7 @@ static bool session_recognise(struct session *s)
 	if (http <= 0)
 		return http < 0;
 	s->audit.scheme = "http";
+	s->origin = origin_free(s->origin); /* dialled for a silent client */
 	session_move(s, SESSION_HTTP);
 	http1_start(s);
 	return true;
@@ -407,6 +413,8 @@ static void session_sniff(struct session *s)
 		n = stream_read(s->client, room, SNIFF_READ_BYTES);
 		if (n == STREAM_AGAIN)
 			return;
+		if (n == 0 && !buf_len(&s->in) && opening_client_ended(s))
+			return; /* s may be gone */
 		if (n <= 0) {
 			if (buf_len(&s->in))
 				session_audit(s, AUDIT_REASON_CLIENT_ABORTED);
@@ -414,6 +422,7 @@ static void session_sniff(struct session *s)
 			return;
 		}
 		buf_commit(&s->in, (size_t)n);
+		opening_client_spoke(s);
 		if (session_recognise(s))
 			return; /* s may be gone */
 	}
@@ -427,6 +436,7 @@ static void on_client(struct stream *stream, void *ctx, unsigned events)
 	(void)events;
 	switch (s->state) {
 	case SESSION_SNIFF:
+	case SESSION_OPENING:
 		session_sniff(s);
 		return;
 	case SESSION_HANDSHAKE:
@@ -502,9 +512,9 @@ void session_new(struct worker *w, int fd, const struct addr *client,
 	list_push(&w->sessions, &s->link);
 	worker_counted(w, connections_open);
 	session_move(s, SESSION_SNIFF);
-	session_deadline(s, w->config->head_ms);
 	stream_set_owner(stream, on_client, s);
 	stream_want(stream, STREAM_READABLE);
+	opening_begin(s);
 }
 
 /* Would it be made today, and made like this? What passes unopened may not be
@@ -527,6 +537,10 @@ static bool session_may_go_on(struct session *s)
 
 void session_recheck(struct session *s)
 {
+	if (s->state == SESSION_OPENING) {
+		opening_recheck(s);
+		return; /* s may be gone */
+	}
 	if (!s->grant || s->facts_version == s->worker->facts.version)
 		return;
 	s->facts_version = s->worker->facts.version;

@@ -12,6 +12,7 @@
 
 #include "gateway/audit/audit.h"
 #include "gateway/pipeline/admit.h"
+#include "gateway/session/opening.h"
 #include "gateway/upstream/destination.h"
 #include "src/base/arena.h"
 #include "src/base/buf.h"
@@ -32,6 +33,9 @@ enum session_state {
 	SESSION_NONE,
 	/* Addresses and sandbox are known; the first bytes are awaited. */
 	SESSION_SNIFF,
+	/* The client is silent and what it dialled was dialled: whoever speaks
+	 * first decides what this is (opening.c). */
+	SESSION_OPENING,
 	/* The name is known (or known to be absent); a lookup is under way. */
 	SESSION_ADMIT,
 	/* Admitted, to be opened; the vault signs a leaf. */
@@ -62,6 +66,8 @@ struct session {
 	struct sandbox *sandbox; /* referenced */
 	struct addr client_addr, original;
 	struct buf in; /* received, not consumed yet */
+	enum opening_patience patience; /* SNIFF, OPENING */
+	bool client_ended;		/* without a word */
 	/* admission */
 	struct arena arena; /* lives as long as the session: the grant */
 	struct destination destination;
@@ -71,7 +77,7 @@ struct session {
 	struct audit audit; /* facts of the connection; exchanges copy it */
 	/* whichever the state needs */
 	struct leaf_wait *leaf;
-	struct origin *origin; /* DIAL, PROBE */
+	struct origin *origin; /* DIAL, PROBE; OPENING and until it is decided */
 	struct splice *splice;
 	struct http1 *http1; /* HTTP */
 	struct http2 *http2; /* HTTP2 */
@@ -93,3 +99,7 @@ void session_drain(struct session *s);
 /* For the files of this folder. */
 void session_move(struct session *s, enum session_state to);
 void session_deadline(struct session *s, uint32_t delay_ms);
+/* It is known what is spoken: may it be made? The session may be gone then. */
+void session_admit(struct session *s, enum scheme scheme);
+/* One record: it ended before anything was exchanged. And a reset. */
+void session_refuse(struct session *s, enum audit_reason reason);

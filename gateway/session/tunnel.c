@@ -31,6 +31,15 @@ static void on_spliced(void *ctx, uint64_t out, uint64_t in, int error)
 	session_free(s);
 }
 
+/* A client that ended without a word may be gone altogether: its kernel says
+ * so only to bytes of the server. */
+static uint32_t tunnel_idle_ms(const struct session *s)
+{
+	const struct config *c = s->worker->config;
+
+	return s->client_ended ? c->idle_ms : c->tunnel_idle_ms;
+}
+
 static void tunnel_begin(struct session *s)
 {
 	struct stream *client = s->client, *origin;
@@ -41,8 +50,8 @@ static void tunnel_begin(struct session *s)
 	origin = origin_take_stream(take_ptr(s->origin));
 	stream_set_owner(client, NULL, NULL);
 	if (stream_unread(client, buf_peek(&s->in)) ||
-	    stream_splice(client, origin, s->worker->config->tunnel_idle_ms,
-			  on_spliced, s, &s->splice)) {
+	    stream_splice(client, origin, tunnel_idle_ms(s), on_spliced, s,
+			  &s->splice)) {
 		(void)stream_free(origin);
 		s->audit.reason = AUDIT_REASON_INTERNAL;
 		s->audit.allowed = false;
@@ -57,14 +66,8 @@ static void tunnel_begin(struct session *s)
 	session_move(s, SESSION_SPLICE);
 }
 
-static void on_origin(struct origin *o, void *ctx, enum origin_event event)
+static void tunnel_failed(struct session *s, struct origin *o)
 {
-	struct session *s = ctx;
-
-	if (event == ORIGIN_OPENED) {
-		tunnel_begin(s);
-		return;
-	}
 	s->audit.reason = o->reason;
 	s->audit.detail = arena_dup(&s->arena, span_str(o->detail));
 	audit_emit(s->worker->audit_log, &s->audit);
@@ -72,14 +75,56 @@ static void on_origin(struct origin *o, void *ctx, enum origin_event event)
 	session_free(s);
 }
 
-void tunnel_dial(struct session *s)
+/* What was dialled for a silent client is not waited for any more once that
+ * has begun to speak, until tunnel_dial() wants it. */
+static void on_origin(struct origin *o, void *ctx, enum origin_event event)
 {
-	struct destination through = s->destination;
+	struct session *s = ctx;
+	bool opened = event == ORIGIN_OPENED;
+
+	if (s->state == SESSION_DIAL) {
+		if (opened)
+			tunnel_begin(s);
+		else
+			tunnel_failed(s, o);
+	} else if (opened && s->state == SESSION_OPENING) {
+		opening_connected(s);
+	} else if (!opened && s->state == SESSION_OPENING && !buf_len(&s->in)) {
+		opening_note(s);
+		tunnel_failed(s, o);
+	} else if (!opened) {
+		s->origin = origin_free(o);
+	}
+	/* s may be gone */
+}
+
+void tunnel_reach(struct session *s, const struct destination *d,
+		  const struct grant *grant)
+{
+	struct destination through = *d;
 
 	through.scheme = SCHEME_TCP; /* TLS, if any, is the client's own */
-	s->origin = origin_open(s->worker, s->sandbox, &through, s->grant,
-				false, on_origin, s);
+	s->origin = origin_open(s->worker, s->sandbox, &through, grant, false,
+				on_origin, s);
 	must(!s->origin->open); /* TCP connections are never kept */
+}
+
+/* What was dialled for a silent client serves, if it is what would be dialled
+ * now. */
+static bool tunnel_has_leg(const struct session *s)
+{
+	return s->origin &&
+	       addr_eq_ip(&s->origin->address, &s->destination.addrs[0]);
+}
+
+void tunnel_dial(struct session *s)
+{
+	if (!tunnel_has_leg(s)) {
+		s->origin = origin_free(s->origin);
+		tunnel_reach(s, &s->destination, s->grant);
+	} else if (s->origin->open) {
+		tunnel_begin(s);
+	}
 }
 
 void tunnel_cut(struct session *s)

@@ -2,9 +2,16 @@
 /* tunnel.h - connections that pass through unopened */
 #pragma once
 
+struct destination;
+struct grant;
 struct session;
 
-/* SESSION_DIAL: connects to the destination, then splices. */
+/* SESSION_OPENING: connects to the destination; opening_connected()
+ * follows. If it fails while the client is silent, the session ends. */
+void tunnel_reach(struct session *s, const struct destination *d,
+		  const struct grant *grant);
+/* SESSION_DIAL: connects to the destination, unless tunnel_reach() has, then
+ * splices. */
 void tunnel_dial(struct session *s);
 /* SESSION_SPLICE: ends it now, policy changed. */
 void tunnel_cut(struct session *s);

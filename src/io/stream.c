@@ -20,6 +20,13 @@
 #include "src/base/fd.h"
 #include "src/io/stream_inside.h"
 
+enum {
+	/* A dead peer is found after 120 + 4 * 30 seconds. */
+	KEEPALIVE_IDLE_S = 120,
+	KEEPALIVE_EVERY_S = 30,
+	KEEPALIVE_PROBES = 4,
+};
+
 bool stream_has_room(const struct stream *s)
 {
 	return s->phase == PHASE_OPEN && s->out == SIDE_OPEN &&
@@ -175,6 +182,24 @@ int stream_new(struct loop *loop, int fd, struct stream **ret)
 	return 0;
 }
 
+/* A peer that vanished without a word is found, also where nobody waits for
+ * it to speak. Accepted sockets have this from their listener. */
+static void keepalive(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
+		{ IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name,
+				 &options[i].value, sizeof(options[i].value));
+}
+
 int stream_connect(struct loop *loop, const struct addr *to,
 		   struct stream **ret)
 {
@@ -187,6 +212,7 @@ int stream_connect(struct loop *loop, const struct addr *to,
 		    0);
 	if (fd < 0)
 		return err_origin(-errno);
+	keepalive(fd);
 	if (connect(fd, (struct sockaddr *)&sa, len) && errno != EINPROGRESS)
 		error = -errno;
 	r = stream_make(loop, fd, error ? PHASE_OPEN : PHASE_CONNECTING, ret);

@@ -10,7 +10,9 @@
  * (IP_RECVORIGDSTADDR, IP_PKTINFO), and answers from that address because its
  * own port is 53 too.
  *
- * Options are a table per family: what is set, and for which kinds.
+ * Options are a table per family: what is set, and for which kinds. Accepted
+ * connections inherit them: a sandbox that vanished without a word is found by
+ * keepalive probes, whatever the connection is used for.
  */
 
 #include "src/role/listeners.h"
@@ -29,6 +31,10 @@
 
 enum {
 	BACKLOG = 4096,
+	/* A dead peer is found after 120 + 4 * 30 seconds; as stream.c. */
+	KEEPALIVE_IDLE_S = 120,
+	KEEPALIVE_EVERY_S = 30,
+	KEEPALIVE_PROBES = 4,
 	DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024,
 	STREAMS = 1 << LISTENER_TCP | 1 << LISTENER_DNS_TCP,
 	DATAGRAMS = 1 << LISTENER_DNS_UDP,
@@ -44,6 +50,10 @@ static const struct option options_v4[] = {
 	{ STREAMS, SOL_SOCKET, SO_REUSEADDR, 1 },
 	{ STREAMS, SOL_SOCKET, SO_REUSEPORT, 1 },
 	{ STREAMS, IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ STREAMS, SOL_SOCKET, SO_KEEPALIVE, 1 },
+	{ STREAMS, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
+	{ STREAMS, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
+	{ STREAMS, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
 	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
 	{ EVERY, IPPROTO_IP, IP_TRANSPARENT, 1 },
 	{ EVERY, IPPROTO_IP, IP_PKTINFO, 1 },
@@ -54,6 +64,10 @@ static const struct option options_v6[] = {
 	{ STREAMS, SOL_SOCKET, SO_REUSEADDR, 1 },
 	{ STREAMS, SOL_SOCKET, SO_REUSEPORT, 1 },
 	{ STREAMS, IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ STREAMS, SOL_SOCKET, SO_KEEPALIVE, 1 },
+	{ STREAMS, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
+	{ STREAMS, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
+	{ STREAMS, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
 	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
 	{ EVERY, IPPROTO_IPV6, IPV6_V6ONLY, 1 },
 	{ EVERY, IPPROTO_IPV6, IPV6_TRANSPARENT, 1 },

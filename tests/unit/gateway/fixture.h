@@ -83,6 +83,7 @@ static inline void world_init_config(struct config *c)
 		.idle_ms = 5000,
 		.first_byte_ms = 5000,
 		.tunnel_idle_ms = 5000,
+		.server_first_ms = 100,
 		.connect_ms = 5000,
 		.head_bytes = 64 * 1024,
 		.connections = 64,

@@ -61,6 +61,7 @@ static void config__defaults(void **state)
 	assert_int_equal(c->idle_ms, 120000);
 	assert_int_equal(c->first_byte_ms, 600000);
 	assert_int_equal(c->tunnel_idle_ms, 3600000);
+	assert_int_equal(c->server_first_ms, 100);
 	assert_int_equal(c->connect_ms, 10000);
 	assert_int_equal(c->drain_ms, 10000);
 	assert_int_equal(c->head_bytes, 65536);
@@ -92,7 +93,7 @@ static const char full[] =
 	" \"certificate\": \"/c\", \"key\": \"/k\"},\n"
 	"\"timeouts\": {\"handshakeMs\": 101, \"headMs\": 102,\n"
 	" \"idleMs\": 103, \"firstByteMs\": 104, \"tunnelIdleMs\": 1005,\n"
-	" \"connectMs\": 106, \"drainMs\": 0},\n"
+	" \"connectMs\": 106, \"drainMs\": 0, \"serverFirstMs\": 107},\n"
 	"\"limits\": {\"headBytes\": 4096, \"connections\": 2,\n"
 	" \"upstreamIdle\": 0, \"leafCache\": 16},\n"
 	"\"http2\": {\"streams\": 8, \"sandboxStreams\": 9,\n"
@@ -125,6 +126,7 @@ static void config__every_keyword(void **state)
 	assert_string_equal(c->admin_socket, "/q/s");
 	assert_int_equal(c->admin_listen.port, 8443);
 	assert_int_equal(c->tunnel_idle_ms, 1005);
+	assert_int_equal(c->server_first_ms, 107);
 	assert_int_equal(c->leaf_cache, 16);
 	assert_int_equal(c->h2_streams, 8);
 	assert_int_equal(c->h2_sandbox_held_bytes, UINT32_MAX);

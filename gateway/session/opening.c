@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opening.c - a client that says nothing yet: who speaks first?
+ *
+ * How it works. In SSH, SMTP, IMAP, MySQL and many more the server greets
+ * first, so that a gateway which waits for the client's first bytes to learn
+ * whom it wants would wait for ever. After serverFirstMs of silence (on ports
+ * of server_first.def at once) policy is asked what it would say to bytes that
+ * name nobody (admit_unnamed.c):
+ *
+ *   - Allowed: the address that the sandbox dialled is dialled, and whoever
+ *     speaks first decides. The server: its bytes, and its end, pass, after
+ *     policy was asked again. The client: it is sniffed as ever. TLS and HTTP
+ *     are then decided by their own name, and what was dialled is used only if
+ *     a splice to the very same address comes of it.
+ *   - Allowed, but not for unseen bytes: nothing is dialled. The client may
+ *     still say TLS or HTTP, and has headMs for it; where the port is one of
+ *     servers that greet, it will not, and is refused now.
+ *   - Denied: a TLS client that is only slow, to an address that our DNS did
+ *     not give it, may yet say a name that policy allows, so it gets two more
+ *     serverFirstMs; then it is refused. On a port of servers that greet it
+ *     gets none.
+ *
+ * Why a denied connection is not refused at once: HTTP and TLS clients speak
+ * within that time, and 403 and access_denied say why, a reset does not.
+ *
+ * A client that ends its direction without a word has decided by that: it can
+ * only listen.
+ */
+
+#include "gateway/session/opening.h"
+
+#include "gateway/pipeline/bind.h"
+#include "gateway/pipeline/decide.h"
+#include "gateway/pipeline/grant.h"
+#include "gateway/session/session.h"
+#include "gateway/session/tunnel.h"
+#include "gateway/upstream/origin.h"
+#include "gateway/worker.h"
+#include "src/io/stream.h"
+#include "src/role/config.h"
+
+/* A question that leaves no trace in the session. */
+struct opinion {
+	struct destination destination;
+	struct admission admission;
+};
+
+static bool is_server_first(uint16_t port)
+{
+	switch (port) {
+#define PORT(number, name) case (number):
+#include "gateway/session/server_first.def"
+#undef PORT
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A proxy request named it, and it was admitted: may bytes pass unseen? */
+static bool is_opaque(const struct session *s)
+{
+	return grant_passthrough(s->grant) ||
+	       (!grant_inspect(s->grant) &&
+		!bind_concerns_any(s->worker, s->sandbox, &s->destination));
+}
+
+static bool opening_asks(struct session *s, struct opinion *o)
+{
+	o->destination = s->destination;
+	o->destination.scheme = SCHEME_TCP;
+	if (s->grant) {
+		o->admission = s->admission;
+		o->admission.reason = AUDIT_REASON_NOT_TLS_OR_HTTP;
+		return is_opaque(s);
+	}
+	o->admission = (struct admission){
+		.worker = s->worker,
+		.sandbox = s->sandbox,
+		.arena = &s->arena,
+		.destination = &o->destination,
+	};
+	return admit_unnamed(&o->admission) == STEP_NEXT;
+}
+
+static void opening_dial(struct session *s, const struct opinion *o)
+{
+	session_move(s, SESSION_OPENING);
+	session_deadline(s, s->worker->config->tunnel_idle_ms);
+	tunnel_reach(s, &o->destination, o->admission.grant);
+}
+
+static void opening_audit(struct session *s, const struct opinion *o)
+{
+	const struct destination *d = &o->destination;
+
+	s->audit.scheme = scheme_name(SCHEME_TCP);
+	s->audit.host = arena_dup(&s->arena, host_span(&d->host));
+	s->audit.host_learned = o->admission.learned;
+	s->audit.port = d->port;
+	decide_audit(s->worker, s->sandbox, &o->admission.verdict, &s->arena,
+		     &s->audit);
+}
+
+static void opening_refuse(struct session *s, const struct opinion *o,
+			   enum audit_reason reason)
+{
+	opening_audit(s, o);
+	session_refuse(s, reason);
+}
+
+static void opening_wait(struct session *s, enum opening_patience patience,
+			 uint32_t delay_ms)
+{
+	s->patience = patience;
+	session_deadline(s, delay_ms);
+}
+
+void opening_begin(struct session *s)
+{
+	struct opinion o;
+
+	opening_wait(s, OPENING_FIRST, s->worker->config->server_first_ms);
+	if (is_server_first(s->original.port) && opening_asks(s, &o))
+		opening_dial(s, &o);
+}
+
+static void opening_ask(struct session *s)
+{
+	const struct config *c = s->worker->config;
+	bool greets = is_server_first(s->original.port);
+	enum audit_reason reason;
+	struct opinion o;
+
+	if (opening_asks(s, &o)) {
+		opening_dial(s, &o);
+		return;
+	}
+	reason = o.admission.reason;
+	if (!greets && reason == AUDIT_REASON_NOT_TLS_OR_HTTP)
+		opening_wait(s, OPENING_LAST, c->head_ms);
+	else if (!greets && s->patience == OPENING_FIRST)
+		opening_wait(s, OPENING_SECOND, 2 * c->server_first_ms);
+	else
+		opening_refuse(s, &o, reason);
+}
+
+void opening_timeout(struct session *s)
+{
+	bool silent = !buf_len(&s->in);
+
+	if (s->state == SESSION_OPENING || s->patience == OPENING_LAST) {
+		if (silent)
+			session_free(s);
+		else
+			session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
+	} else if (silent) {
+		opening_ask(s);
+	} else { /* it has begun to speak */
+		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
+	}
+}
+
+/* -- the destination was dialled ------------------------------------------- */
+
+void opening_client_spoke(struct session *s)
+{
+	if (s->state != SESSION_OPENING)
+		return;
+	if (s->origin && s->origin->open)
+		stream_want(s->origin->stream, 0);
+	if (s->patience != OPENING_LAST)
+		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
+}
+
+bool opening_client_ended(struct session *s)
+{
+	struct opinion o;
+
+	s->client_ended = true;
+	if (s->state == SESSION_SNIFF) {
+		if (!opening_asks(s, &o))
+			return false;
+		opening_dial(s, &o);
+	} else if (s->origin->open) {
+		session_admit(s, SCHEME_TCP);
+		/* s may be gone */
+	}
+	return true;
+}
+
+static void on_server(struct stream *stream, void *ctx, unsigned events)
+{
+	(void)stream;
+	(void)events;
+	session_admit(ctx, SCHEME_TCP);
+	/* it may be gone */
+}
+
+void opening_connected(struct session *s)
+{
+	if (s->client_ended) {
+		session_admit(s, SCHEME_TCP);
+		return; /* s may be gone */
+	}
+	if (buf_len(&s->in))
+		return; /* what the client says is being sniffed */
+	stream_set_owner(s->origin->stream, on_server, s);
+	stream_want(s->origin->stream, STREAM_READABLE);
+}
+
+void opening_note(struct session *s)
+{
+	struct opinion o;
+
+	(void)opening_asks(s, &o);
+	opening_audit(s, &o);
+}
+
+void opening_recheck(struct session *s)
+{
+	struct opinion o;
+
+	if (!opening_asks(s, &o))
+		opening_refuse(s, &o, AUDIT_REASON_CUT);
+}
