@@ -48,6 +48,7 @@ struct config {
 	struct config_strings interfaces; /* "sandboxInterfaces": "sp-*" */
 	uint32_t fwmark;		  /* "fwmark" */
 	uint32_t route_table;		  /* "routeTable" */
+	uint16_t queue_number;		  /* "queueNumber" */
 	uint16_t proxy_port;		  /* "proxyPort" */
 	unsigned loops;			  /* "loops": 0 = one per core */
 	/* "dns" */

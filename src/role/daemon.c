@@ -55,9 +55,13 @@ static int say(const struct diag *diag)
 
 /* --- what the loop calls --- */
 
-static bool on_table_asked(void *ctx)
+static void on_rules_asked(void *ctx, struct msg_roles *ret)
 {
-	return fence_watch_is_ok(((struct daemon *)ctx)->fence);
+	const struct daemon *d = ctx;
+
+	ret->table_ok = fence_watch_is_ok(d->fence);
+	ret->queue = fence_watch_rules(d->fence)->queue;
+	ret->forwards = fence_forwards();
 }
 
 static void on_serving(void *ctx)
@@ -142,15 +146,21 @@ static int prepare_files(struct daemon *d)
 
 static int prepare_network(struct daemon *d)
 {
+	struct fence_rules rules;
 	struct diag diag = { 0 };
-	bool ipv6;
 	int r;
 
-	r = fence_install(d->config, &ipv6);
-	if (!r && listeners_open(d->config, ipv6, &d->listeners, &diag))
+	r = fence_install(d->config, &rules);
+	if (!r)
+		r = fence_forget_flows();
+	if (!r && listeners_open(d->config, rules.ipv6, &d->listeners, &diag))
 		r = say(&diag);
 	if (!r)
-		r = fence_watch_new(d->loop, d->config, ipv6, &d->fence);
+		r = fence_watch_new(d->loop, d->config, &rules, &d->fence);
+	if (!r && rules.queue && !fence_forwards())
+		log_info("this node does not forward (net.ipv4.ip_forward, "
+			 "net.ipv6.conf.all.forwarding): UDP and ICMP of "
+			 "sandboxes go nowhere, whatever policy allows");
 	return r;
 }
 
@@ -162,7 +172,7 @@ static int start_roles(struct daemon *d)
 		.listeners = &d->listeners,
 		.grace_ms = d->config->drain_ms,
 		.ctx = d,
-		.table_is_ok = on_table_asked,
+		.rules = on_rules_asked,
 		.serving = on_serving,
 		.ended = on_ended,
 	};

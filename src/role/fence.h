@@ -10,28 +10,43 @@
 
 #include "src/base/attrib.h"
 #include "src/base/buf.h"
+#include "src/role/msg.h"
 
 struct config;
 
-enum fence_kind {
-	FENCE_CLOSED, /* drop everything from and to sandboxes */
-	FENCE_OPEN,   /* bring TCP and DNS to the gateway, drop the rest */
+#define FENCE_TABLE "inet sallyport"
+
+/* What this node can do, found when the rules are installed. */
+struct fence_rules {
+	bool ipv6;	       /* else IPv6 of sandboxes is dropped */
+	enum queue_kind queue; /* how UDP and ICMP come to a decision */
 };
 
-/* The nft script that replaces the table, whatever was there. 0, -ENOBUFS. */
-WUNRES int fence_script(const struct config *config, enum fence_kind kind,
-			bool ipv6, struct buf *out);
+/* The nft script that replaces the table, whatever was there: TCP and DNS to
+ * the gateway, UDP and ICMP as they are decided. rules NULL: everything from
+ * and to sandboxes is dropped. 0, -ENOBUFS. */
+WUNRES int fence_script(const struct config *config,
+			const struct fence_rules *rules, struct buf *out);
 
-/* Routing first, then the table. *ret_ipv6: whether this node has IPv6; if
- * not, IPv6 of sandboxes is dropped. 0 or -errno, said in the log. Blocks
- * while nft runs. */
-WUNRES int fence_install(const struct config *config, bool *ret_ipv6);
+/* Routing first, then the way to the queue, then the table. 0 or -errno, said
+ * in the log. Blocks while the tools run. */
+WUNRES int fence_install(const struct config *config, struct fence_rules *ret);
+/* No flow that was allowed before goes on: for a start, where nobody knows
+ * what policy said since. 0 or -errno, said in the log. */
+WUNRES int fence_forget_flows(void);
+
+/* Allowed UDP and ICMP need a node that forwards; whether it does is the
+ * operator's to say. */
+enum { FENCE_FORWARDS_V4 = 1, FENCE_FORWARDS_V6 = 2 };
+unsigned fence_forwards(void);
+
 /* The stopped daemon's table, no routing. 0 or -errno, said in the log. */
 WUNRES int fence_close(const struct config *config);
 /* No table, no routing: sandboxes have whatever the node lets them have. */
 WUNRES int fence_remove(const struct config *config);
 
-/* The table as nft prints it, without counters; empty when there is none. */
+/* The table as nft prints it, without counters and members of sets; empty when
+ * there is none. */
 WUNRES int fence_read(struct buf *out);
 /* Puts routing back where it is missing. Cheap; 0 or -errno. */
 WUNRES int fence_route(const struct config *config, bool ipv6);

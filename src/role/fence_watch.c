@@ -2,7 +2,8 @@
 /* fence_watch.c - hears of every change of our table and undoes it
  *
  * How it works: the kernel tells the nftables multicast group about each
- * change; what names our table sets a timer, and the timer compares what nft
+ * change; what names our table, or that of iptables while its rule brings
+ * packets to the queue, sets a timer, and the timer compares what nft
  * prints with what it printed after the installation. Different: install
  * again and say so. So `nft flush ruleset` opens nothing for longer than a few
  * milliseconds. A storm of changes is answered at most every CHECK_GAP_MS, and
@@ -28,6 +29,7 @@
 #include "src/io/loop.h"
 #include "src/role/config.h"
 #include "src/role/fence.h"
+#include "src/role/fence_queue.h"
 
 enum {
 	TABLE_BYTES_MAX = 1024 * 1024,
@@ -39,8 +41,6 @@ enum {
 	TABLE_NAME_ATTR = 1, /* in every message: NFTA_*_TABLE */
 };
 
-static const char table_name[] = "sallyport";
-
 struct fence_watch {
 	const struct config *config;
 	struct loop *loop;
@@ -50,7 +50,8 @@ struct fence_watch {
 	uint64_t checked_ms;
 	unsigned ticks;
 	int fd;
-	bool ipv6, is_ok;
+	struct fence_rules rules;
+	bool is_ok;
 };
 
 static int events_open(void)
@@ -72,8 +73,17 @@ static int events_open(void)
 	return opened;
 }
 
-/* Does one notification name our table? When in doubt, yes. */
-static bool message_is_ours(const struct nlmsghdr *m)
+static bool name_is(const struct nlattr *attr, const char *name)
+{
+	size_t size = strlen(name) + 1;
+
+	return attr->nla_len == sizeof(*attr) + size &&
+	       !memcmp(attr + 1, name, size);
+}
+
+/* Does one notification name a table that we need? When in doubt, yes. */
+static bool message_is_ours(const struct fence_watch *f,
+			    const struct nlmsghdr *m)
 {
 	size_t at = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(struct nfgenmsg)));
 	const char *bytes = (const char *)m;
@@ -88,20 +98,20 @@ static bool message_is_ours(const struct nlmsghdr *m)
 		    at + attr->nla_len > m->nlmsg_len)
 			return true;
 		if ((attr->nla_type & NLA_TYPE_MASK) == TABLE_NAME_ATTR)
-			return attr->nla_len ==
-				       sizeof(*attr) + sizeof(table_name) &&
-			       !memcmp(attr + 1, table_name,
-				       sizeof(table_name));
+			return name_is(attr, "sallyport") ||
+			       (f->rules.queue == QUEUE_XTABLES &&
+				name_is(attr, "mangle"));
 	}
 	return true;
 }
 
-static bool datagram_is_ours(char *bytes, ssize_t len)
+static bool datagram_is_ours(const struct fence_watch *f, char *bytes,
+			     ssize_t len)
 {
 	struct nlmsghdr *m = (struct nlmsghdr *)(void *)bytes;
 
 	for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len))
-		if (message_is_ours(m))
+		if (message_is_ours(f, m))
 			return true;
 	return false;
 }
@@ -128,19 +138,17 @@ static void on_event(struct watch *w, unsigned ready)
 		watch_spent(w, ready);
 		return;
 	}
-	if (len < 0 || datagram_is_ours(bytes, len))
+	if (len < 0 || datagram_is_ours(f, bytes, len))
 		check_soon(f);
 }
 
-static void restore(struct fence_watch *f)
+static void restore(struct fence_watch *f, const char *what)
 {
-	bool ipv6;
 	int r;
 
 	f->is_ok = false;
-	log_error(
-		"found the table inet sallyport changed: installing it again");
-	r = fence_install(f->config, &ipv6);
+	log_error("found %s changed: installing it again", what);
+	r = fence_install(f->config, &f->rules);
 	if (r)
 		return; /* said; the next tick tries again */
 	buf_clear(&f->installed);
@@ -156,7 +164,9 @@ static void table_check(struct fence_watch *f)
 		log_error("could not read the table inet sallyport: %s",
 			  err_text(r));
 	else if (!span_eq(buf_peek(&now), buf_peek(&f->installed)))
-		restore(f);
+		restore(f, "the table " FENCE_TABLE);
+	else if (!fence_queue_stands(f->config, f->rules.queue, f->rules.ipv6))
+		restore(f, "the iptables rule of the queue");
 	else
 		f->is_ok = true;
 	if (r)
@@ -173,7 +183,7 @@ static void on_check(struct timer *t)
 static void on_tick(struct timer *t)
 {
 	struct fence_watch *f = container_of(t, struct fence_watch, tick);
-	int r = fence_route(f->config, f->ipv6);
+	int r = fence_route(f->config, f->rules.ipv6);
 
 	if (r)
 		log_warn("could not put routing back: %s", err_text(r));
@@ -184,15 +194,15 @@ static void on_tick(struct timer *t)
 	timer_start(t, TICK_MS);
 }
 
-int fence_watch_new(struct loop *loop, const struct config *config, bool ipv6,
-		    struct fence_watch **ret)
+int fence_watch_new(struct loop *loop, const struct config *config,
+		    const struct fence_rules *rules, struct fence_watch **ret)
 {
 	struct fence_watch *f = must_alloc(sizeof(*f));
 	int r;
 
 	f->config = config;
 	f->loop = loop;
-	f->ipv6 = ipv6;
+	f->rules = *rules;
 	buf_init(&f->installed, TABLE_BYTES_MAX);
 	timer_init(&f->check, loop, on_check);
 	timer_init(&f->tick, loop, on_tick);
@@ -229,4 +239,9 @@ struct fence_watch *fence_watch_free(struct fence_watch *f)
 bool fence_watch_is_ok(const struct fence_watch *f)
 {
 	return f->is_ok;
+}
+
+const struct fence_rules *fence_watch_rules(const struct fence_watch *f)
+{
+	return &f->rules;
 }

@@ -89,6 +89,9 @@ static const struct string_field scope_strings[] = {
 		 : scope_strings)
 
 static const struct row rows[MSG_TYPE_NUM] = {
+		 : no_strings, struct msg_flow *          \
+		 : no_strings, struct msg_flow_verdict *  \
+		 : no_strings, struct msg_queue_counters *\
 #define MSG_ROW(type, body) [type] = { sizeof(body), BODY_STRINGS(body) },
 	MSG_TYPES(MSG_ROW)
 #undef MSG_ROW
@@ -97,9 +100,15 @@ static const struct row rows[MSG_TYPE_NUM] = {
 static const char *const role_names[ROLE_NUM] = {
 	[ROLE_NONE] = "none",	    [ROLE_SUPERVISOR] = "supervisor",
 	[ROLE_GATEWAY] = "gateway", [ROLE_VAULT] = "vault",
-	[ROLE_CONTROL] = "control",
+	[ROLE_CONTROL] = "control", [ROLE_QUEUE] = "queue",
 };
-static_assert(ROLE_NUM == 5, "role_names has one name per role");
+static_assert(ROLE_NUM == 6, "role_names has one name per role");
+
+static const char *const queue_names[QUEUE_KIND_NUM] = {
+	[QUEUE_NONE] = "none",
+	[QUEUE_NATIVE] = "native",
+	[QUEUE_XTABLES] = "xtables",
+};
 
 static const char *const type_names[MSG_TYPE_NUM] = { [MSG_NONE] = "MSG_NONE",
 #define MSG_NAME(type, body) [type] = #type,
@@ -127,6 +136,11 @@ size_t msg_body_size(uint16_t type)
 const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail)
 {
 	const struct string_field *field;
+const char *queue_kind_name(enum queue_kind kind)
+{
+	return (unsigned)kind < QUEUE_KIND_NUM ? queue_names[kind] : "unknown";
+}
+
 	size_t size = msg_body_size(type);
 
 	if (!size || payload.len < size || payload.len - size > MSG_TAIL_MAX)

@@ -37,6 +37,7 @@ enum role {
 	ROLE_GATEWAY,
 	ROLE_VAULT,
 	ROLE_CONTROL,
+	ROLE_QUEUE,
 	ROLE_NUM,
 };
 
@@ -119,7 +120,19 @@ const char *role_name(enum role role);
 	X(MSG_GATEWAY_SYNCED, struct msg_result)                               \
 	/* control to gateway: counters; tail of the reply: JSON */            \
 	X(MSG_CONTROL_STATUS, struct msg_none)                                 \
-	X(MSG_GATEWAY_STATUS, struct msg_result)
+	X(MSG_GATEWAY_STATUS, struct msg_result)                               \
+                                                                               \
+	/* queue to gateway: may this flow begin, or (.again) go on? Reply     \
+	 * MSG_GATEWAY_FLOW with the same serial, in the order of questions */ \
+	X(MSG_QUEUE_FLOW, struct msg_flow)                                     \
+	X(MSG_GATEWAY_FLOW, struct msg_flow_verdict)                           \
+	/* gateway to queue: ask again about every flow that the kernel        \
+	 * forwards; reply MSG_QUEUE_REVIEWED when those that were denied are  \
+	 * gone */                                                             \
+	X(MSG_GATEWAY_REVIEW, struct msg_none)                                 \
+	X(MSG_QUEUE_REVIEWED, struct msg_result)                               \
+	/* queue to gateway: its counters, soon after they moved */            \
+	X(MSG_QUEUE_COUNTERS, struct msg_queue_counters)
 
 enum msg_type {
 	MSG_NONE,
@@ -144,6 +157,16 @@ enum listener_kind {
 	LISTENER_DNS_TCP,
 	LISTENER_KIND_NUM,
 };
+/* How packets come to the queue role. */
+enum queue_kind {
+	QUEUE_NONE,   /* this node cannot: all but TCP and DNS is dropped */
+	QUEUE_NATIVE, /* a rule of our own table */
+	QUEUE_XTABLES, /* a rule that iptables made for us */
+	QUEUE_KIND_NUM,
+};
+
+const char *queue_kind_name(enum queue_kind kind);
+
 
 struct msg_listener {
 	uint32_t kind;	 /* enum listener_kind */
@@ -160,7 +183,9 @@ struct msg_roles {
 		uint32_t pid, restarts, ready;
 		uint64_t since_ms; /* wall clock */
 	} roles[ROLE_NUM];
-	uint32_t table_ok; /* the nftables table stands as installed */
+	uint32_t table_ok; /* the nftables tables stand as installed */
+	uint32_t queue;	   /* enum queue_kind */
+	uint32_t forwards; /* the node forwards: 1 IPv4, 2 IPv6 */
 };
 
 /* .status: 0 or a positive errno; .text then says why, for people. */
@@ -249,3 +274,44 @@ size_t msg_body_size(uint16_t type);
  * MSG_TAIL_MAX bytes. payload.ptr is aligned to MSG_ALIGN, as a channel hands
  * it out. */
 const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail);
+/* A flow as its first packet says, or as the kernel keeps it. */
+struct msg_flow {
+	uint8_t client[16], destination[16]; /* as struct addr.ip */
+	uint32_t ifindex;		     /* where it came in */
+	uint16_t client_port, port;	     /* of UDP; else 0 */
+	uint8_t protocol;	      /* IPPROTO_UDP, _ICMP or _ICMPV6 */
+	uint8_t icmp_type, icmp_code; /* else 0 */
+	uint8_t again;		      /* it is forwarded already */
+};
+
+/* Zero is the safe one. */
+enum flow_verdict {
+	FLOW_DROP,   /* silently: it deserves no answer, or there is none yet */
+	FLOW_REJECT, /* with ICMP administratively prohibited */
+	FLOW_ALLOW,
+	FLOW_VERDICT_NUM,
+};
+
+struct msg_flow_verdict {
+	uint32_t verdict; /* enum flow_verdict */
+};
+
+/* X(name, help): what the queue role counts. */
+#define QUEUE_COUNTERS(X)                                                   \
+	X(packets, "packets that came for a decision")                      \
+	X(allowed, "packets let pass")                                      \
+	X(rejected, "packets refused with ICMP")                            \
+	X(dropped, "packets dropped as the gateway said")                   \
+	X(unparsable, "packets dropped: no flow could be read from them")   \
+	X(unanswered, "packets dropped: no gateway, or no answer in time")  \
+	X(overflowed, "packets dropped: too many wait for an answer")       \
+	X(lost, "times that the kernel's queue was full")                   \
+	X(reviewed, "live flows asked about again")                         \
+	X(cut, "live flows ended because policy denies them now")
+
+struct msg_queue_counters {
+#define QUEUE_COUNTER_FIELD(name, help) uint64_t name;
+	QUEUE_COUNTERS(QUEUE_COUNTER_FIELD)
+#undef QUEUE_COUNTER_FIELD
+};
+

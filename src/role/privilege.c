@@ -3,7 +3,7 @@
  *
  * How it works: order matters. The bounding set goes first (it needs
  * CAP_SETPCAP), then groups, then the user; the change from uid 0 clears the
- * capability sets, and capset() clears them again for those who stay uid 0.
+ * capability sets, unless some are kept, and capset() sets them for certain.
  * Afterwards we try to come back and die if that works.
  *
  * capset() is called directly: libcap would be one more library in every role
@@ -113,17 +113,21 @@ static bool is_dropped(const struct privilege_user *user)
 	return user->uid == 0 || (setuid(0) != 0 && setgid(0) != 0);
 }
 
-int privilege_drop(const struct privilege_user *user)
+int privilege_drop(const struct privilege_user *user, uint64_t keep)
 {
 	int r = 0;
 
+	if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
+		return err_origin(-errno);
 	if (geteuid() == 0) {
-		r = bounding_keep(0);
+		r = bounding_keep(keep);
 		if (!r)
 			r = user_set(user);
 	}
 	if (!r)
-		r = capabilities_set(0);
+		r = capabilities_set(keep);
+	if (!r && prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0)
+		r = err_origin(-errno);
 	if (r)
 		return r;
 

@@ -2,6 +2,7 @@
 /* privilege.h - user, groups, capabilities: giving them up for good */
 #pragma once
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "src/base/attrib.h"
@@ -15,10 +16,11 @@ struct privilege_user {
  * account; -errno. */
 WUNRES int privilege_find_user(const char *name, struct privilege_user *ret);
 
-/* Becomes that user with no group but its own, no capability in any set, an
- * empty bounding set, no_new_privs. Without root: fine when already that user.
- * 0 or -errno; after a failure the process must end. */
-WUNRES int privilege_drop(const struct privilege_user *user);
+/* Becomes that user with no group but its own, no capability in any set but
+ * those of keep (bits 1 << CAP_...), no_new_privs. Without root: fine when
+ * already that user and keep is 0. 0 or -errno; after a failure the process
+ * must end. */
+WUNRES int privilege_drop(const struct privilege_user *user, uint64_t keep);
 
 /* The supervisor's: keeps the capabilities it and nft need, empties the rest
  * of the bounding set, no_new_privs. 0 or -errno. */

@@ -11,6 +11,7 @@
 #include "src/role/role.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -26,6 +27,10 @@
 #include "src/base/secret.h"
 #include "src/role/privilege.h"
 #include "src/role/syscalls.h"
+
+/* Verdicts on packets and entries of connection tracking: each message to the
+ * kernel needs it. */
+#define QUEUE_CAPABILITIES (1ULL << CAP_NET_ADMIN)
 
 static pid_t supervisor_pid;
 
@@ -149,7 +154,7 @@ void role_confine(enum role role, const struct config *config)
 	if (r)
 		role_die("look up the account of \"user\"", r);
 	/* no rights of root: before the filter, which forbids these calls */
-	r = privilege_drop(&user);
+	r = privilege_drop(&user, role == ROLE_QUEUE ? QUEUE_CAPABILITIES : 0);
 	if (r)
 		role_die("give up the rights of root", r);
 	/* a change of user makes a process dumpable by its new equals, and

@@ -25,6 +25,7 @@ static const char *const programs[ROLE_NUM] = {
 	[ROLE_GATEWAY] = "sallyport-gateway",
 	[ROLE_VAULT] = "sallyport-vault",
 	[ROLE_CONTROL] = "sallyport-control",
+	[ROLE_QUEUE] = "sallyport-queue",
 };
 
 const char *spawn_program(enum role role)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise.c - what the three children are to each other
+/* supervise.c - what the children are to each other
  *
  * How it works: a child (child.c) that starts gets its channel to us, then a
  * fresh channel between it and each running peer, one end for either: whoever
- * was restarted, both sides throw away the dead one. A gateway also gets
- * the audit file before and its listeners after that,
- * then START.
+ * was restarted, both sides throw away the dead one. The queue has one peer, the
+ * gateway. A gateway also gets the audit file before and its listeners after
+ * that, then START.
  *
  * A child that ends is started again. But before everything has served once, a
  * role that ends START_TRIES times ends the daemon: nobody wants a loop
@@ -18,7 +18,7 @@
  * it can do anyway, and opens nothing.
  *
  * Stopping goes in phases: gateway and control are told to drain; when both
- * are gone the vault's channel is closed; each phase has a deadline, after
+ * are gone the channels of the others are closed; each phase has a deadline, after
  * which what is left is killed.
  */
 
@@ -39,16 +39,16 @@
 
 enum {
 	START_TRIES = 3,
-	/* beyond the grace: for the roles to notice, then for the vault */
+	/* beyond the grace: for the roles to notice, then for the others */
 	GRACE_EXTRA_MS = 1000,
-	VAULT_GRACE_MS = 2000,
+	CLOSING_GRACE_MS = 2000,
 };
 
 enum phase {
 	PHASE_STARTING, /* not every role has served yet */
 	PHASE_SERVING,	/* every role has served; they may be down again */
 	PHASE_DRAINING, /* gateway and control finish */
-	PHASE_CLOSING,	/* the vault's channel is closed, or all are killed */
+	PHASE_CLOSING,	/* the others' channels are closed, or all are killed */
 	PHASE_ENDED,	/* setup.ended was called */
 };
 
@@ -62,7 +62,16 @@ struct supervise {
 };
 
 /* In the order of starting: who is asked before who asks. */
-static const enum role order[] = { ROLE_VAULT, ROLE_CONTROL, ROLE_GATEWAY };
+static const enum role order[] = { ROLE_VAULT, ROLE_CONTROL, ROLE_QUEUE,
+				   ROLE_GATEWAY };
+
+/* Who has a channel to whom. */
+static bool are_peers(enum role a, enum role b)
+{
+	if (a == ROLE_QUEUE || b == ROLE_QUEUE)
+		return a == ROLE_GATEWAY || b == ROLE_GATEWAY;
+	return a != b;
+}
 
 static const struct msg_none nothing;
 
@@ -86,7 +95,8 @@ static void stop_advance(struct supervise *s)
 	    s->children[ROLE_CONTROL].state == CHILD_DOWN) {
 		s->phase = PHASE_CLOSING;
 		child_hang_up(&s->children[ROLE_VAULT]);
-		timer_start(&s->deadline, VAULT_GRACE_MS);
+		child_hang_up(&s->children[ROLE_QUEUE]);
+		timer_start(&s->deadline, CLOSING_GRACE_MS);
 	}
 	if (s->phase == PHASE_CLOSING && all_down(s)) {
 		s->phase = PHASE_ENDED;
@@ -177,7 +187,7 @@ static void report_roles(struct child *c, uint32_t serial)
 	}
 	reply.roles[ROLE_SUPERVISOR].pid = (uint32_t)getpid();
 	reply.roles[ROLE_SUPERVISOR].ready = s->phase == PHASE_SERVING;
-	reply.table_ok = s->setup.table_is_ok(s->setup.ctx);
+	s->setup.rules(s->setup.ctx, &reply);
 	child_send(c, MSG_CONTROL_ROLES, serial, &reply, sizeof(reply), -1);
 }
 
@@ -199,15 +209,15 @@ static void role_is_ready(struct child *c)
 	s->setup.serving(s->setup.ctx);
 }
 
-/* Only one of the two others can be accused. False: the accuser is wrong. */
+/* Only a peer can be accused. False: the accuser is wrong. */
 static bool role_accuses(struct child *c, uint32_t role)
 {
 	struct supervise *s = c->ctx;
 	struct child *accused;
 
 	if ((role != ROLE_GATEWAY && role != ROLE_VAULT &&
-	     role != ROLE_CONTROL) ||
-	    role == c->role)
+	     role != ROLE_CONTROL && role != ROLE_QUEUE) ||
+	    role == c->role || !are_peers(c->role, (enum role)role))
 		return false;
 	accused = &s->children[role];
 	log_warn("the %s accused the %s of breaking the protocol",
@@ -296,7 +306,8 @@ static int role_start(struct supervise *s, struct child *c)
 		audit_send(s); /* before anything that it could audit */
 	for (i = 0; i < ARRAY_LEN(order); i++) {
 		peer = &s->children[order[i]];
-		if (peer != c && child_runs(peer) && children_connect(c, peer))
+		if (are_peers(c->role, peer->role) && child_runs(peer) &&
+		    children_connect(c, peer))
 			child_kill(c, "no channel could be made");
 	}
 	if (c->role == ROLE_GATEWAY)

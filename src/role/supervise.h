@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise.h - keeps the three roles running and connected to each other
+/* supervise.h - keeps the roles running and connected to each other
  *
- * Gateway, vault and control are started, told about each other, restarted
+ * Gateway, vault, control and queue are started, told about each other, restarted
  * when they end, and ended when the daemon stops. All of it runs on one loop;
  * nothing blocks.
  */
@@ -25,8 +25,8 @@ struct supervise_setup {
 	const struct listeners *listeners;
 	uint32_t grace_ms; /* how long exchanges may finish */
 	void *ctx;
-	/* does the kernel's table stand as installed? */
-	bool (*table_is_ok)(void *ctx);
+	/* how the kernel's rules stand: table_ok, queue, forwards */
+	void (*rules)(void *ctx, struct msg_roles *ret);
 	/* every role said that it serves; once */
 	void (*serving)(void *ctx);
 	/* no role is left and none will be started: after supervise_drain()
@@ -42,7 +42,7 @@ WUNRES int supervise_new(const struct supervise_setup *setup, int audit_fd,
 /* Kills what still runs. NULL is fine; returns NULL. */
 struct supervise *supervise_free(struct supervise *s);
 
-/* Gateway and control finish what runs, then the vault ends too. What is left
+/* Gateway and control finish what runs, then vault and queue end too. What is left
  * after the grace is killed. A second call kills at once. */
 void supervise_drain(struct supervise *s);
 /* Control reads its files again. */

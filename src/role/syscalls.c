@@ -49,7 +49,8 @@ enum {
 	G = 1 << ROLE_GATEWAY,
 	V = 1 << ROLE_VAULT,
 	C = 1 << ROLE_CONTROL,
-	ALL = G | V | C,
+	Q = 1 << ROLE_QUEUE,
+	ALL = G | V | C | Q,
 	NAMES_MAX = 512,
 };
 
@@ -80,7 +81,7 @@ static const struct {
 	  CLONE_THREAD | CLONE_VM },
 	{ ALL, SCMP_SYS(prctl), 0, INT_BITS, PR_SET_NAME },
 	/* libc's fstat(); a path needs another flag word */
-	{ G | V, SCMP_SYS(newfstatat), 3, INT_BITS, AT_EMPTY_PATH },
+	{ G | V | Q, SCMP_SYS(newfstatat), 3, INT_BITS, AT_EMPTY_PATH },
 	/* how much is there to read; the name of an interface */
 	{ ALL, SCMP_SYS(ioctl), 1, INT_BITS, FIONREAD },
 	{ ALL, SCMP_SYS(ioctl), 1, INT_BITS, FIONBIO },
@@ -194,7 +195,7 @@ void syscalls_confine(enum role role)
 	int r;
 
 	must(role == ROLE_GATEWAY || role == ROLE_VAULT ||
-	     role == ROLE_CONTROL);
+	     role == ROLE_CONTROL || role == ROLE_QUEUE);
 	if (!filter)
 		filter_failed(ENOMEM);
 	report_prepare();

@@ -40,6 +40,7 @@ static void config__defaults(void **state)
 	assert_string_equal(c->interfaces.items[0], "sp-*");
 	assert_int_equal(c->fwmark, 0x5a11);
 	assert_int_equal(c->route_table, 23057);
+	assert_int_equal(c->queue_number, 23057);
 	assert_int_equal(c->proxy_port, 15001);
 	assert_int_equal(c->loops, 0);
 	assert_in_range(config_loops(c), 1, CONFIG_LOOPS_MAX);
@@ -82,7 +83,7 @@ static const char full[] =
 	"{\"stateDir\": \"/s\", \"runDir\": \"/r\", \"policyDir\": \"/p\",\n"
 	"\"auditFile\": \"/a/b\", \"user\": \"\", \"logLevel\": \"debug\",\n"
 	"\"sandboxInterfaces\": [\"veth-*\", \"br0\"], \"fwmark\": 7,\n"
-	"\"routeTable\": 300, \"proxyPort\": 1, \"loops\": 3,\n"
+	"\"routeTable\": 300, \"queueNumber\": 9, \"proxyPort\": 1, \"loops\": 3,\n"
 	"\"dns\": {\"upstreams\": [\"9.9.9.9\", \"[::1]:5353\"],\n"
 	" \"timeoutMs\": 50, \"minTtlS\": 0, \"maxTtlS\": 1,\n"
 	" \"hostsFile\": \"\"},\n"

@@ -23,6 +23,7 @@
 #include "src/io/loop.h"
 #include "src/role/config.h"
 #include "src/role/fence.h"
+#include "src/role/fence_queue.h"
 #include "src/role/fence_watch.h"
 #include "src/role/home.h"
 #include "src/role/tool.h"
@@ -33,10 +34,9 @@
 static struct config *config;
 static bool may_have_namespace;
 
-static void script(enum fence_kind kind, bool ipv6, struct buf *out)
-{
-	assert_int_equal(fence_script(config, kind, ipv6, out), 0);
-}
+static const struct fence_rules native = { true, QUEUE_NATIVE };
+static const struct fence_rules xtables_v4 = { false, QUEUE_XTABLES };
+static const struct fence_rules no_queue = { true, QUEUE_NONE };
 
 /* For a look with diff(1). Returns the path. */
 static const char *leave(const char *name, struct span text)
@@ -53,7 +53,7 @@ static const char *leave(const char *name, struct span text)
 	return path;
 }
 
-static void golden(const char *name, enum fence_kind kind, bool ipv6)
+static void golden(const char *name, const struct fence_rules *rules)
 {
 	struct buf made = BUF_INIT(65536), kept = BUF_INIT(65536);
 	struct diag d = { 0 };
@@ -61,7 +61,7 @@ static void golden(const char *name, enum fence_kind kind, bool ipv6)
 
 	(void)snprintf(path, sizeof(path),
 		       SOURCE_DIR "/tests/unit/role/golden/%s", name);
-	script(kind, ipv6, &made);
+	assert_int_equal(fence_script(config, rules, &made), 0);
 	if (home_read(path, 40000, &kept, &d))
 		fail_msg("%s", d.msg);
 	if (!span_eq(buf_peek(&made), buf_peek(&kept)))
@@ -74,19 +74,25 @@ static void golden(const char *name, enum fence_kind kind, bool ipv6)
 static void fence__golden_open(void **state)
 {
 	(void)state;
-	golden("fence_open.nft", FENCE_OPEN, true);
+	golden("fence_open.nft", &native);
 }
 
 static void fence__golden_open_v4(void **state)
 {
 	(void)state;
-	golden("fence_open_v4.nft", FENCE_OPEN, false);
+	golden("fence_open_v4.nft", &xtables_v4);
+}
+
+static void fence__golden_no_queue(void **state)
+{
+	(void)state;
+	golden("fence_no_queue.nft", &no_queue);
 }
 
 static void fence__golden_closed(void **state)
 {
 	(void)state;
-	golden("fence_closed.nft", FENCE_CLOSED, false);
+	golden("fence_closed.nft", NULL);
 }
 
 /* What nft and ip say, as one string for strstr(). */
@@ -101,7 +107,7 @@ static const char *said_by(const char *const argv[])
 	return text;
 }
 
-static const char *rules(const char *family)
+static const char *ip_rules(const char *family)
 {
 	const char *const argv[] = { IP, family, "rule", "list", NULL };
 
@@ -139,24 +145,24 @@ static void flush(void)
 static void fence__install_is_idempotent(void **state)
 {
 	struct buf first = BUF_INIT(65536), second = BUF_INIT(65536);
-	bool ipv6 = false;
+	struct fence_rules rules = { 0 };
 
 	(void)state;
 	need_namespace();
-	assert_int_equal(fence_install(config, &ipv6), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
 	assert_int_equal(fence_read(&first), 0);
-	assert_non_null(strstr(rules("-4"), "fwmark 0x5a11 lookup 23057"));
+	assert_non_null(strstr(ip_rules("-4"), "fwmark 0x5a11 lookup 23057"));
 	assert_non_null(strstr(routes("-4"), "local default dev lo"));
-	assert_true(ipv6);
-	assert_non_null(strstr(rules("-6"), "fwmark 0x5a11 lookup 23057"));
+	assert_true(rules.ipv6);
+	assert_non_null(strstr(ip_rules("-6"), "fwmark 0x5a11 lookup 23057"));
 	assert_non_null(strstr(routes("-6"), "local default dev lo"));
 
-	assert_int_equal(fence_install(config, &ipv6), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
 	assert_int_equal(fence_read(&second), 0);
 	assert_true(buf_len(&first) > 500);
 	assert_true(span_eq(buf_peek(&first), buf_peek(&second)));
 	/* one rule, not two */
-	assert_null(strstr(strstr(rules("-4"), "fwmark") + 1, "fwmark"));
+	assert_null(strstr(strstr(ip_rules("-4"), "fwmark") + 1, "fwmark"));
 	buf_fini(&first);
 	buf_fini(&second);
 }
@@ -164,17 +170,17 @@ static void fence__install_is_idempotent(void **state)
 static void fence__close_keeps_dropping(void **state)
 {
 	struct buf now = BUF_INIT(65536);
-	bool ipv6;
+	struct fence_rules rules;
 
 	(void)state;
 	need_namespace();
-	assert_int_equal(fence_install(config, &ipv6), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
 	assert_int_equal(fence_close(config), 0);
 	assert_int_equal(fence_read(&now), 0);
 	assert_null(memmem(now.data, buf_len(&now), "tproxy", 6));
 	assert_non_null(memmem(now.data, buf_len(&now), "drop", 4));
-	assert_null(strstr(rules("-4"), "fwmark"));
-	assert_null(strstr(rules("-6"), "fwmark"));
+	assert_null(strstr(ip_rules("-4"), "fwmark"));
+	assert_null(strstr(ip_rules("-6"), "fwmark"));
 	buf_fini(&now);
 }
 
@@ -184,18 +190,18 @@ static void fence__remove_only_ours(void **state)
 	const char *const other[] = {
 		NFT, "add", "table", "ip", "other", NULL
 	};
-	bool ipv6;
+	struct fence_rules rules;
 
 	(void)state;
 	need_namespace();
 	assert_string_equal(said_by(other), "");
-	assert_int_equal(fence_install(config, &ipv6), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
 	assert_non_null(strstr(tables(), "inet sallyport"));
 	assert_int_equal(fence_remove(config), 0);
 	assert_int_equal(fence_remove(config), 0); /* nothing there: fine */
 	assert_null(strstr(tables(), "inet sallyport"));
 	assert_non_null(strstr(tables(), "ip other"));
-	assert_null(strstr(rules("-4"), "fwmark"));
+	assert_null(strstr(ip_rules("-4"), "fwmark"));
 	assert_string_equal(routes("-4"), "");
 }
 
@@ -221,14 +227,14 @@ static void fence__watch_restores(void **state)
 	struct fence_watch *f;
 	struct loop *loop;
 	uint64_t end;
-	bool ipv6;
+	struct fence_rules rules;
 
 	(void)state;
 	need_namespace();
 	assert_int_equal(loop_new(&loop), 0);
-	assert_int_equal(fence_install(config, &ipv6), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
 	assert_int_equal(fence_read(&first), 0);
-	assert_int_equal(fence_watch_new(loop, config, ipv6, &f), 0);
+	assert_int_equal(fence_watch_new(loop, config, &rules, &f), 0);
 	assert_true(fence_watch_is_ok(f));
 
 	/* all of it gone */
@@ -252,6 +258,48 @@ static void fence__watch_restores(void **state)
 	buf_fini(&now);
 }
 
+static bool turn_until_stands(struct loop *loop, const struct fence_watch *f,
+			      enum queue_kind kind)
+{
+	uint64_t end = clock_ms() + 2000;
+
+	while (clock_ms() < end) {
+		loop_run_once(loop, false);
+		if (fence_watch_is_ok(f) &&
+		    fence_queue_stands(config, kind, true))
+			return true;
+		(void)usleep(1000);
+	}
+	return false;
+}
+
+/* A rule of iptables is outside our table: it is watched all the same. */
+static void fence__watch_restores_the_rule(void **state)
+{
+	struct fence_rules rules;
+	struct fence_watch *f;
+	struct loop *loop;
+
+	(void)state;
+	need_namespace();
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
+	if (rules.queue != QUEUE_XTABLES) {
+		loop_free(loop);
+		skip(); /* the statement is in our table */
+	}
+	assert_int_equal(fence_watch_new(loop, config, &rules, &f), 0);
+	assert_true(fence_queue_stands(config, rules.queue, true));
+	assert_true(turn_until_stands(loop, f, rules.queue));
+	fence_queue_remove(config);
+	assert_false(fence_queue_stands(config, rules.queue, true));
+	assert_true(turn_until_stands(loop, f, rules.queue));
+	fence_watch_free(f);
+	assert_int_equal(fence_close(config), 0);
+	assert_false(fence_queue_stands(config, rules.queue, true));
+	loop_free(loop);
+}
+
 static void fence__watch_ignores_others(void **state)
 {
 	const char *const other[] = {
@@ -259,14 +307,14 @@ static void fence__watch_ignores_others(void **state)
 	};
 	struct fence_watch *f;
 	struct loop *loop;
-	bool ipv6;
+	struct fence_rules rules;
 	int i;
 
 	(void)state;
 	need_namespace();
 	assert_int_equal(loop_new(&loop), 0);
-	assert_int_equal(fence_install(config, &ipv6), 0);
-	assert_int_equal(fence_watch_new(loop, config, ipv6, &f), 0);
+	assert_int_equal(fence_install(config, &rules), 0);
+	assert_int_equal(fence_watch_new(loop, config, &rules, &f), 0);
 	for (i = 0; i < 50; i++)
 		loop_run_once(loop, false);
 	assert_string_equal(said_by(other), "");
@@ -320,12 +368,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fence__golden_open),
 		cmocka_unit_test(fence__golden_open_v4),
+		cmocka_unit_test(fence__golden_no_queue),
 		cmocka_unit_test(fence__golden_closed),
 		cmocka_unit_test(tool__output_status_and_time),
 		cmocka_unit_test(fence__install_is_idempotent),
 		cmocka_unit_test(fence__close_keeps_dropping),
 		cmocka_unit_test(fence__remove_only_ours),
 		cmocka_unit_test(fence__watch_restores),
+		cmocka_unit_test(fence__watch_restores_the_rule),
 		cmocka_unit_test(fence__watch_ignores_others),
 	};
 	const char text[] = "{\"sandboxInterfaces\": [\"sp-*\", \"agents0\"]}";

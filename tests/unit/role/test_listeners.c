@@ -441,7 +441,7 @@ int main(void)
 	};
 	struct diag d = { 0 };
 	pid_t sandbox = -1;
-	bool ipv6;
+	struct fence_rules rules;
 	int r;
 
 	if (!scene_set(&sandbox)) {
@@ -450,8 +450,8 @@ int main(void)
 		return 77;
 	}
 	if (config_parse(SPAN("{\"loops\": 2}"), &config, &d) ||
-	    fence_install(config, &ipv6) || !ipv6 ||
-	    listeners_open(config, ipv6, &listeners, &d)) {
+	    fence_install(config, &rules) || !rules.ipv6 ||
+	    listeners_open(config, rules.ipv6, &listeners, &d)) {
 		print_message("%s\n", d.msg);
 		return 1;
 	}

@@ -52,7 +52,7 @@ static int drop_to_nobody(void)
 
 	if (privilege_find_user("nobody", &user) || user.uid == 0)
 		return 1;
-	if (privilege_drop(&user))
+	if (privilege_drop(&user, 0))
 		return 2;
 	if (getuid() != user.uid || geteuid() != user.uid ||
 	    getgid() != user.gid)
@@ -70,7 +70,7 @@ static int drop_but_stay_root(void)
 
 	if (privilege_find_user("", &user) || user.uid != 0)
 		return 1;
-	if (privilege_drop(&user))
+	if (privilege_drop(&user, 0))
 		return 2;
 	if (getuid() != 0)
 		return 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_supervise.c - roles are started, connected, restarted and ended
  *
- * How it works: this program is also the three roles. Started as
+ * How it works: this program is also the roles. Started as
  * "sallyport-gateway" and so on it plays what the configuration text says
  * ("vault=die"), and the gateway writes what it sees to the audit file, which
  * is a pipe that the test reads.
@@ -92,7 +92,7 @@ static void check_roles(const struct msg_roles *r, uint32_t serial)
 {
 	nfds_t i;
 
-	if (serial != 7 || !r->table_ok ||
+	if (serial != 7 || !r->table_ok || r->queue != QUEUE_XTABLES ||
 	    r->roles[ROLE_CONTROL].pid != (uint32_t)getpid() ||
 	    r->roles[ROLE_SUPERVISOR].pid != (uint32_t)getppid() ||
 	    !r->roles[ROLE_CONTROL].ready || !r->roles[ROLE_CONTROL].since_ms)
@@ -224,10 +224,11 @@ static struct {
 	bool serving, ended, failed;
 } t;
 
-static bool on_table_asked(void *ctx)
+static void on_rules_asked(void *ctx, struct msg_roles *ret)
 {
 	(void)ctx;
-	return true;
+	ret->table_ok = true;
+	ret->queue = QUEUE_XTABLES;
 }
 
 static void on_serving(void *ctx)
@@ -280,7 +281,7 @@ static void begin(const char *parts, uint32_t grace_ms)
 	static char self[4096];
 	struct supervise_setup setup = {
 		.grace_ms = grace_ms,
-		.table_is_ok = on_table_asked,
+		.rules = on_rules_asked,
 		.serving = on_serving,
 		.ended = on_ended,
 		.listeners = &t.listeners,
@@ -296,7 +297,7 @@ static void begin(const char *parts, uint32_t grace_ms)
 		};
 	t.listeners = (struct listeners){ items, ARRAY_LEN(items) };
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	for (i = ROLE_GATEWAY; i <= ROLE_CONTROL; i++)
+	for (i = ROLE_GATEWAY; i < ROLE_NUM; i++)
 		setup.programs[i] = self;
 	assert_int_equal(pipe2(t.audit, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_int_equal(loop_new(&t.loop), 0);
@@ -328,7 +329,7 @@ static void supervise__connects_all(void **state)
 	until(seen("hello vault\n") && seen("hello control\n") &&
 	      seen("roles control\n"));
 	assert_int_equal(seen("start 3\n"), 1);
-	assert_int_equal(seen("peer "), 2);
+	assert_int_equal(seen("peer "), 3);
 	supervise_drain(t.roles);
 	until(t.ended);
 	assert_false(t.failed);
@@ -502,7 +503,7 @@ int main(int argc, char **argv)
 	};
 	enum role role;
 
-	for (role = ROLE_GATEWAY; argc == 1 && role <= ROLE_CONTROL; role++)
+	for (role = ROLE_GATEWAY; argc == 1 && role < ROLE_NUM; role++)
 		if (!strcmp(argv[0], spawn_program(role)))
 			act(role);
 	return cmocka_run_group_tests(tests, NULL, NULL);

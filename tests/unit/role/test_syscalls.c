@@ -35,7 +35,12 @@
 #include "src/base/log.h"
 #include "src/role/syscalls.h"
 
-enum { G = 1 << ROLE_GATEWAY, V = 1 << ROLE_VAULT, C = 1 << ROLE_CONTROL };
+enum {
+	G = 1 << ROLE_GATEWAY,
+	V = 1 << ROLE_VAULT,
+	C = 1 << ROLE_CONTROL,
+	Q = 1 << ROLE_QUEUE,
+};
 
 static int fds[2]; /* a socket pair, open before */
 
@@ -107,6 +112,11 @@ static void try_socket_inet(void)
 static void try_socket_unix(void)
 {
 	(void)socket(AF_UNIX, SOCK_STREAM, 0);
+}
+
+static void try_socket_netlink(void)
+{
+	(void)socket(AF_NETLINK, SOCK_RAW, 0);
 }
 
 static void try_socket_packet(void)
@@ -241,12 +251,13 @@ static const struct {
 	unsigned roles;	  /* who may */
 	const char *call; /* how the report names it; NULL: not looked at */
 } attempts[] = {
-	{ "threads", try_thread, G | V | C, NULL },
-	{ "memory", try_memory, G | V | C, NULL },
-	{ "messages", try_messages, G | V | C, NULL },
-	{ "fstat", try_fstat, G | V | C, NULL },
+	{ "threads", try_thread, G | V | C | Q, NULL },
+	{ "memory", try_memory, G | V | C | Q, NULL },
+	{ "messages", try_messages, G | V | C | Q, NULL },
+	{ "fstat", try_fstat, G | V | C | Q, NULL },
 	{ "inet socket", try_socket_inet, G | C, "(socket)" },
 	{ "unix socket", try_socket_unix, C, "(socket)" },
+	{ "netlink socket", try_socket_netlink, C, "(socket)" },
 	{ "packet socket", try_socket_packet, 0, "(socket)" },
 	{ "connect", try_connect, G, "(connect)" },
 	{ "accept", try_accept, G | C, "(accept4)" },
@@ -308,7 +319,7 @@ static void syscalls__roles(void **state)
 	size_t i;
 
 	(void)state;
-	for (role = ROLE_GATEWAY; role <= ROLE_CONTROL; role++) {
+	for (role = ROLE_GATEWAY; role < ROLE_NUM; role++) {
 		for (i = 0; i < ARRAY_LEN(attempts); i++) {
 			bool may = attempts[i].roles & (1U << role);
 

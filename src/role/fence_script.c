@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fence_script.c - the text of the table, as nft reads it
+ *
+ * How it works: sandboxes are known by their interfaces ("sp-*"). Whatever
+ * enters by one is looked at in prerouting, before the node's own rules:
+ *
+ *	neighbour discovery	-> the kernel (IPv6 has no ARP)
+ *	TCP, any port		-> TPROXY to the gateway; port 53 to its DNS
+ *	UDP port 53		-> TPROXY to the gateway's DNS
+ *	UDP, ICMP		-> a decision of the gateway, see below
+ *	all else		-> dropped and counted
+ *
+ * TPROXY leaves the packet as it is and gives it our listening socket and our
+ * mark; the mark sends it to table `routeTable`, where every address is local
+ * (route.c). Into the node comes only what carries the mark. When no listener
+ * is there TPROXY does not match, and the packet is dropped.
+ *
+ * A flow of UDP or ICMP is decided in three steps, each of which is closed by
+ * the next when it is missing:
+ *
+ *	ask	packets of an entry that has our tag pass. A new flow gets
+ *		the mark ASK, so many a second of each sandbox and no more.
+ *	queue	what has the mark goes to the queue role, which asks the
+ *		gateway and sets another mark. The statement is ours where nft
+ *		has it (QUEUE_NATIVE), else a rule of iptables
+ *		(fence_queue.c); without a reader the kernel drops.
+ *	decided	TAG becomes the entry's mark; REJECT is answered by ICMP;
+ *		whatever else, ASK above all, is dropped.
+ *
+ * Forwarded is only what has the tag: from a sandbox if no DNAT rule sent it
+ * elsewhere than was decided, to a sandbox as answers. It leaves under the
+ * node's address, as the gateway's connections do.
+ *
+ * Three guards around it. notrack: TCP and DNS cannot fill the node's
+ * connection table, and no DNAT rule (a published port of a container) catches
+ * them. Source check: a source address that is not routed out of the same
+ * interface is forged. Fragments: the kernel has them reassembled at priority
+ * -400; any that arrive here all the same have no ports to look at.
+ *
+ * Other tables of the node still see these packets: a firewall that drops
+ * unknown TCP in its input chain, or forwards nothing, must let the marks pass
+ * (man page).
+ *
+ * The script begins by creating and deleting the table, so that it works
+ * whatever was there; nft makes one kernel transaction of it.
+ */
+
+#include "src/role/fence.h"
+
+#include "src/role/config.h"
+#include "src/role/flow_mark.h"
+#include "src/role/listeners.h"
+
+enum {
+	/* New flows of one sandbox: more than a second's worth of any honest
+	 * program, less than keeps the queue role from others. */
+	ASK_PER_SECOND = 256,
+	ASK_BURST = 512,
+	SOURCES_MAX = 65536,
+};
+
+#define TABLE FENCE_TABLE
+
+#define NEIGHBOUR_TYPES                              \
+	"{ nd-router-solicit, nd-neighbor-solicit, " \
+	"nd-neighbor-advert }"
+#define NEIGHBOURS "ip6 hoplimit 255 icmpv6 type " NEIGHBOUR_TYPES
+
+/* A chain with one line per interface pattern: "<by> "sp-*" <what>". */
+struct hook {
+	const char *name, *hook;
+	const char *by, *what;
+};
+
+static const struct hook hooks_open[] = {
+	{ "untracked", "prerouting priority raw", "iifname",
+	  "jump untrack_from" },
+	{ "untracked_out", "output priority raw", "oifname",
+	  "jump untrack_to" },
+	{ "prerouting", "prerouting priority mangle - 1", "iifname",
+	  "goto from_sandbox" },
+	{ "after_queue", "prerouting priority mangle + 1", "iifname",
+	  "goto decided" },
+	{ "input", "input priority filter", "iifname", "goto to_node" },
+	{ "forward_from", "forward priority filter", "iifname",
+	  "goto forward_out" },
+	{ "forward_to", "forward priority filter", "oifname",
+	  "goto forward_back" },
+};
+
+static const struct hook hooks_closed[] = {
+	{ "prerouting", "prerouting priority mangle", "iifname",
+	  "counter drop" },
+	{ "forward_to", "forward priority filter", "oifname", "counter drop" },
+};
+
+static int put_hooks(struct buf *out, const struct config *config,
+		     const struct hook *hooks, size_t count)
+{
+	size_t i, j;
+	int r = 0;
+
+	for (i = 0; !r && i < count; i++) {
+		r = buf_putf(out,
+			     "\n\tchain %s {\n"
+			     "\t\ttype filter hook %s; policy accept;\n",
+			     hooks[i].name, hooks[i].hook);
+		for (j = 0; !r && j < config->interfaces.count; j++)
+			r = buf_putf(out, "\t\t%s \"%s\" %s\n", hooks[i].by,
+				     config->interfaces.items[j],
+				     hooks[i].what);
+		if (!r)
+			r = buf_put_str(out, "\t}\n");
+	}
+	return r;
+}
+
+/* Port 53 before the rest; a mark only for what found its socket. */
+static int put_tproxy(struct buf *out, const struct config *config,
+		      const char *family, const char *nfproto, const char *addr)
+{
+	return buf_putf(
+		out,
+		"\t\tmeta nfproto %s udp dport %d tproxy %s to %s:%d "
+		"meta mark set 0x%x accept\n"
+		"\t\tmeta nfproto %s tcp dport %d tproxy %s to %s:%d "
+		"meta mark set 0x%x accept\n"
+		"\t\tmeta nfproto %s meta l4proto tcp tproxy %s to %s:%u "
+		"meta mark set 0x%x accept\n",
+		nfproto, LISTENERS_DNS_PORT, family, addr, LISTENERS_DNS_PORT,
+		config->fwmark, nfproto, LISTENERS_DNS_PORT, family, addr,
+		LISTENERS_DNS_PORT, config->fwmark, nfproto, family, addr,
+		config->proxy_port, config->fwmark);
+}
+
+/* What is not asked about is not tracked, and what is not tracked is not asked
+ * about. */
+static int put_untracked(struct buf *out)
+{
+	return buf_putf(out,
+			"\n\tchain untrack_from {\n"
+			"\t\tmeta l4proto tcp notrack\n"
+			"\t\tudp dport %d notrack\n"
+			"\t\t" NEIGHBOURS " notrack\n"
+			"\t}\n"
+			"\n\tchain untrack_to {\n"
+			"\t\tmeta l4proto tcp notrack\n"
+			"\t\tudp sport %d notrack\n"
+			"\t\ticmpv6 type " NEIGHBOUR_TYPES " notrack\n"
+			"\t}\n",
+			LISTENERS_DNS_PORT, LISTENERS_DNS_PORT);
+}
+
+static int put_from_sandbox(struct buf *out, const struct config *config,
+			    const struct fence_rules *rules)
+{
+	int r;
+
+	r = buf_put_str(out, "\n\tchain from_sandbox {\n"
+			     "\t\t" NEIGHBOURS " accept\n"
+			     "\t\tip frag-off & 0x1fff != 0 counter drop\n"
+			     "\t\texthdr frag exists counter drop\n"
+			     "\t\tfib saddr . iif oif missing counter drop\n");
+	if (!r)
+		r = put_tproxy(out, config, "ip", "ipv4", LISTENERS_ADDR_V4);
+	if (!r && rules->ipv6)
+		r = put_tproxy(out, config, "ip6", "ipv6",
+			       "[" LISTENERS_ADDR_V6 "]");
+	if (!r)
+		r = buf_put_str(out, rules->queue ? "\t\tgoto ask\n\t}\n"
+						  : "\t\tcounter drop\n\t}\n");
+	return r;
+}
+
+/* Sources that asked lately, each with its own limit. */
+static int put_asking(struct buf *out, const char *name, const char *type)
+{
+	return buf_putf(out,
+			"\n\tset %s {\n"
+			"\t\ttype iface_index . %s\n"
+			"\t\tsize %d\n"
+			"\t\tflags dynamic,timeout\n"
+			"\t\ttimeout 10s\n"
+			"\t}\n",
+			name, type, SOURCES_MAX);
+}
+
+static int put_ask(struct buf *out, const struct fence_rules *rules)
+{
+	int r = put_asking(out, "asking_v4", "ipv4_addr");
+
+	if (!r)
+		r = put_asking(out, "asking_v6", "ipv6_addr");
+	if (!r)
+		r = buf_putf(out,
+			     "\n\tchain ask {\n"
+			     "\t\tmeta l4proto != { icmp, udp, icmpv6 } "
+			     "counter drop\n"
+			     "%s"
+			     "\t\tct state invalid,untracked counter drop\n"
+			     "\t\tct mark & 0x%x == 0x%x meta mark set 0x0 "
+			     "accept\n"
+			     "\t\tct state != new counter drop\n"
+			     "\t\tfib daddr type != unicast counter drop\n",
+			     rules->ipv6 ? ""
+					 : "\t\tmeta nfproto ipv6 counter "
+					   "drop\n",
+			     FLOW_MARK_MASK, FLOW_MARK_TAG);
+	if (!r)
+		r = buf_putf(out,
+			     "\t\tadd @asking_v4 { iif . ip saddr limit rate "
+			     "over %d/second burst %d packets } counter drop\n"
+			     "\t\tadd @asking_v6 { iif . ip6 saddr limit rate "
+			     "over %d/second burst %d packets } counter drop\n"
+			     "\t\tmeta mark set 0x%x\n"
+			     "\t}\n",
+			     ASK_PER_SECOND, ASK_BURST, ASK_PER_SECOND,
+			     ASK_BURST, FLOW_MARK_ASK);
+	return r;
+}
+
+static int put_decided(struct buf *out, const struct config *config)
+{
+	return buf_putf(out,
+			"\n\tchain decided {\n"
+			"\t\tmeta mark 0x%x accept\n"
+			"\t\t" NEIGHBOURS " accept\n"
+			"\t\tct mark & 0x%x == 0x%x accept\n"
+			"\t\tmeta mark & 0x%x == 0x%x ct mark set meta mark "
+			"meta mark set 0x0 accept\n"
+			"\t\tmeta mark 0x%x counter reject with icmpx "
+			"admin-prohibited\n"
+			"\t\tcounter drop\n\t}\n",
+			config->fwmark, FLOW_MARK_MASK, FLOW_MARK_TAG,
+			FLOW_MARK_MASK, FLOW_MARK_TAG, FLOW_MARK_REJECT);
+}
+
+static int put_native_queue(struct buf *out, const struct config *config)
+{
+	return buf_putf(out,
+			"\n\tchain queue {\n"
+			"\t\ttype filter hook prerouting priority mangle; "
+			"policy accept;\n"
+			"\t\tmeta mark 0x%x queue num %u\n"
+			"\t}\n",
+			FLOW_MARK_ASK, config->queue_number);
+}
+
+static int put_to_node(struct buf *out, const struct config *config)
+{
+	return buf_putf(out,
+			"\n\tchain to_node {\n"
+			"\t\tmeta mark 0x%x accept\n"
+			"\t\t" NEIGHBOURS " accept\n"
+			"\t\tcounter drop\n\t}\n",
+			config->fwmark);
+}
+
+static int put_forward(struct buf *out)
+{
+	return buf_putf(out,
+			"\n\tchain forward_out {\n"
+			"\t\tct status dnat counter drop\n"
+			"\t\tct mark & 0x%x == 0x%x accept\n"
+			"\t\tcounter drop\n\t}\n"
+			"\n\tchain forward_back {\n"
+			"\t\tct mark & 0x%x == 0x%x ct direction reply "
+			"accept\n"
+			"\t\tcounter drop\n\t}\n"
+			"\n\tchain leave {\n"
+			"\t\ttype nat hook postrouting priority srcnat; "
+			"policy accept;\n"
+			"\t\tct mark & 0x%x == 0x%x masquerade\n"
+			"\t}\n",
+			FLOW_MARK_MASK, FLOW_MARK_TAG, FLOW_MARK_MASK,
+			FLOW_MARK_TAG, FLOW_MARK_MASK, FLOW_MARK_TAG);
+}
+
+static int put_open(struct buf *out, const struct config *config,
+		    const struct fence_rules *rules)
+{
+	int r = put_untracked(out);
+
+	if (!r && rules->queue)
+		r = put_ask(out, rules);
+	if (!r)
+		r = put_from_sandbox(out, config, rules);
+	if (!r)
+		r = put_decided(out, config);
+	if (!r && rules->queue == QUEUE_NATIVE)
+		r = put_native_queue(out, config);
+	if (!r)
+		r = put_to_node(out, config);
+	if (!r)
+		r = put_forward(out);
+	if (!r)
+		r = put_hooks(out, config, hooks_open, ARRAY_LEN(hooks_open));
+	return r;
+}
+
+int fence_script(const struct config *config, const struct fence_rules *rules,
+		 struct buf *out)
+{
+	int r;
+
+	r = buf_put_str(out, "table " TABLE "\ndelete table " TABLE "\n"
+			     "table " TABLE " {");
+	if (!r && rules)
+		r = put_open(out, config, rules);
+	if (!r && !rules)
+		r = put_hooks(out, config, hooks_closed,
+			      ARRAY_LEN(hooks_closed));
+	if (!r)
+		r = buf_put_str(out, "}\n");
+	return r;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* packet.h - which flow an IP packet of UDP or ICMP belongs to
+ *
+ * Reads the headers of IPv4 and IPv6 and of what they carry, and no content.
+ * Meant for deciding about a packet: what could be read in two ways, or leads
+ * elsewhere than its destination says, is no flow.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/addr.h"
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+
+enum {
+	PACKET_EXTENSIONS_MAX = 4, /* headers between IPv6 and its content */
+	PACKET_HEADERS_MAX = 128,  /* bytes that are enough for all of them */
+};
+
+struct packet_flow {
+	struct addr source, destination; /* with the ports of UDP */
+	uint8_t protocol;		 /* IPPROTO_UDP, _ICMP or _ICMPV6 */
+	uint8_t icmp_type, icmp_code;	 /* else 0 */
+};
+
+/* bytes begin at the network header; the content may be cut off. False, and
+ * *ret untouched, for: other protocols; truncated or inconsistent headers;
+ * fragments; options of IPv4 and routing headers of IPv6 (both can name a
+ * further destination); encrypted content; IPv4-mapped addresses in IPv6; port
+ * 0. RFC 791, RFC 768, RFC 792, RFC 8200, RFC 4443. */
+WUNRES bool packet_parse(struct span bytes, struct packet_flow *ret);
