@@ -14,6 +14,8 @@
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
+enum { LINGER_MS = 2000 };
+
 struct h1_back {
 	struct h1_leg h1;
 	struct origin *origin;
@@ -24,6 +26,7 @@ struct h1_back {
 	bool misbehaved;     /* it said more than it was asked */
 	bool injected;	     /* its answer may echo a credential */
 	bool spoke;	     /* a head came from it, be it interim */
+	bool finished;	     /* a tunnel: nothing more is sent into it */
 	bool head_seen;	     /* a head, or part of it, was read in this turn */
 	size_t head_len;     /* of the head that response() gave, in h1.raw */
 };
@@ -174,6 +177,18 @@ static void back_settle(struct h1_back *b)
 	b->h1.dirty = 0;
 }
 
+/* What broke off on one side must look so on the other; what was said last must
+ * arrive. */
+static void back_end_tunnel(struct h1_back *b, struct origin *o)
+{
+	struct stream *s = origin_take_stream(o);
+
+	if (b->h1.ended && b->finished)
+		(void)stream_close(s, LINGER_MS);
+	else
+		(void)stream_reset(s);
+}
+
 static void back_release(struct leg *leg, bool keep)
 {
 	struct h1_back *b = of(leg);
@@ -182,8 +197,10 @@ static void back_release(struct leg *leg, bool keep)
 	if (b->h1.raw.len > b->head_len)
 		b->misbehaved = true;
 	back_settle(b);
-	if (keep && b->keep && !b->misbehaved && !b->h1.ended &&
-	    b->h1.body.done)
+	if (b->h1.body.kind == H1_BODY_TUNNEL)
+		back_end_tunnel(b, o);
+	else if (keep && b->keep && !b->misbehaved && !b->h1.ended &&
+		 b->h1.body.done)
 		(void)origin_keep(o);
 	else
 		(void)origin_free(o);
@@ -207,6 +224,7 @@ static int back_end(struct leg *leg, const struct headers *trailers)
 		int r = h1_leg_flush(leg);
 
 		stream_shutdown_write(b->h1.stream);
+		b->finished = true;
 		return r;
 	}
 	return h1_leg_end(leg, trailers);
