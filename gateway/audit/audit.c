@@ -131,90 +131,115 @@ void audit_log_flush(struct audit_log *log)
 	buf_clear(&log->lines);
 }
 
-/* A record under construction; the first failing put makes the rest no-ops. */
+/* A record under construction, in memory at the end of the log's buffer that is
+ * asked for once and not for each of some forty pieces. When there is no more,
+ * the rest are no-ops. Keys are literals: their punctuation is put around them
+ * by the compiler. */
 struct line {
 	struct buf *out;
+	char *room, *at, *end; /* asked for at room, filled up to at */
 	bool failed;
 };
 
-static void line_put(struct line *l, struct span bytes)
+enum { LINE_BYTES = 1024 };
+
+static void line_commit(struct line *l)
 {
-	if (!l->failed && buf_put(l->out, bytes))
-		l->failed = true;
+	if (l->at > l->room)
+		buf_commit(l->out, (size_t)(l->at - l->room));
+	l->room = l->at = l->end = NULL;
 }
 
-/* ,"key": */
-static void line_key(struct line *l, const char *key)
+static bool line_grow(struct line *l, size_t need)
 {
-	size_t len = strlen(key);
-	char *room;
+	size_t size = MAX(need, (size_t)LINE_BYTES);
 
-	if (l->failed || buf_reserve(l->out, len + 4, &room)) {
+	line_commit(l);
+	if (l->failed || buf_reserve(l->out, size, &l->room)) {
 		l->failed = true;
+		return false;
+	}
+	l->at = l->room;
+	l->end = l->room + size;
+	return true;
+}
+
+static inline bool line_has_room(struct line *l, size_t need)
+{
+	return LIKELY((size_t)(l->end - l->at) >= need) || line_grow(l, need);
+}
+
+static inline void line_append(struct line *l, struct span bytes)
+{
+	memcpy(l->at, bytes.ptr, bytes.len);
+	l->at += bytes.len;
+}
+
+static inline void line_put(struct line *l, struct span bytes)
+{
+	if (line_has_room(l, bytes.len))
+		line_append(l, bytes);
+}
+
+static void line_put_text(struct line *l, struct span key, struct span value)
+{
+	if (!value.len || !line_has_room(l, key.len + value.len + 2))
+		return;
+	line_append(l, key);
+	if (LIKELY(json_plain_len(value) == value.len)) {
+		*l->at++ = '"';
+		line_append(l, value);
+		*l->at++ = '"';
 		return;
 	}
-	room[0] = ',';
-	room[1] = '"';
-	memcpy(room + 2, key, len);
-	room[len + 2] = '"';
-	room[len + 3] = ':';
-	buf_commit(l->out, len + 4);
-}
-
-static void line_text(struct line *l, const char *key, struct span value)
-{
-	if (!value.len)
-		return;
-	line_key(l, key);
-	if (!l->failed && json_escape(l->out, value))
+	line_commit(l);
+	if (json_escape(l->out, value))
 		l->failed = true;
 }
 
-static void line_str(struct line *l, const char *key, const char *value)
+static void line_put_number(struct line *l, struct span key, uint64_t value)
 {
-	if (value)
-		line_text(l, key, span_str(value));
+	char digits[SPAN_DECIMAL_SIZE];
+
+	line_put(l, key);
+	line_put(l, span_decimal(value, digits));
 }
 
-static void line_lower(struct line *l, const char *key, const char *value)
+static void line_put_addr(struct line *l, struct span key, const struct addr *a)
+{
+	char text[ADDR_TEXT_SIZE];
+
+	if (a->port)
+		line_put_text(l, key,
+			      span_str(addr_text_port(a, text, sizeof(text))));
+}
+
+static void line_put_lower(struct line *l, struct span key, const char *value)
 {
 	char lower[64];
 	size_t i;
 
 	for (i = 0; value[i] && i + 1 < sizeof(lower); i++)
 		lower[i] = span_lower_char(value[i]);
-	line_text(l, key, span_of(lower, i));
+	line_put_text(l, key, span_of(lower, i));
 }
 
-static void line_number(struct line *l, const char *key, uint64_t value)
-{
-	char digits[SPAN_DECIMAL_SIZE];
-
-	line_key(l, key);
-	line_put(l, span_decimal(value, digits));
-}
-
-static void line_known(struct line *l, const char *key, uint64_t value)
-{
-	if (value)
-		line_number(l, key, value);
-}
-
-static void line_true(struct line *l, const char *key, bool value)
-{
-	if (!value)
-		return;
-	line_key(l, key);
-	line_put(l, SPAN("true"));
-}
-
-static void line_addr(struct line *l, const char *key, const struct addr *a)
-{
-	char text[ADDR_TEXT_SIZE];
-
-	if (a->port)
-		line_str(l, key, addr_text_port(a, text, sizeof(text)));
-}
+#define LINE_KEY(key)		   SPAN(",\"" key "\":")
+#define line_text(l, key, value)   line_put_text(l, LINE_KEY(key), value)
+#define line_str(l, key, value)	   line_text(l, key, span_str(value))
+#define line_number(l, key, value) line_put_number(l, LINE_KEY(key), value)
+#define line_addr(l, key, a)	   line_put_addr(l, LINE_KEY(key), a)
+#define line_lower(l, key, value)  line_put_lower(l, LINE_KEY(key), value)
+#define line_known(l, key, value)                   \
+	do {                                        \
+		if (value)                          \
+			line_number(l, key, value); \
+	} while (0)
+#define line_true(l, key, value)                                \
+	do {                                                    \
+		if (value)                                      \
+			line_put(l, SPAN(",\"" key "\":true")); \
+	} while (0)
 
 static void line_destination(struct line *l, const struct audit *a)
 {
@@ -298,6 +323,7 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	line_decision(&l, a);
 	line_exchange(&l, a);
 	line_put(&l, SPAN("}\n"));
+	line_commit(&l);
 
 	if (l.failed) { /* a record is whole or not there */
 		log->lines.end -= buf_len(&log->lines) - before;

@@ -24,6 +24,42 @@ static inline bool byte_is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
+#define EACH_BYTE(value) (UINT64_MAX / 255 * (value))
+
+/* Is there one below n, n at most 128? */
+static inline bool word_has_below(uint64_t word, uint64_t n)
+{
+	return (word - EACH_BYTE(n)) & ~word & EACH_BYTE(0x80);
+}
+
+static inline bool word_has(uint64_t word, uint64_t byte)
+{
+	return word_has_below(word ^ EACH_BYTE(byte), 1);
+}
+
+static inline bool word_is_plain(uint64_t word)
+{
+	return !(word & EACH_BYTE(0x80)) && !word_has_below(word, 0x20) &&
+	       !word_has(word, 0x7f) && !word_has(word, '"') &&
+	       !word_has(word, '\\');
+}
+
+/* Eight at a time, then the rest one by one. */
+size_t json_plain_len(struct span bytes)
+{
+	uint64_t word;
+	size_t i = 0;
+
+	for (; i + sizeof(word) <= bytes.len; i += sizeof(word)) {
+		memcpy(&word, bytes.ptr + i, sizeof(word));
+		if (!word_is_plain(word))
+			break;
+	}
+	while (i < bytes.len && byte_is_plain((unsigned char)bytes.ptr[i]))
+		i++;
+	return i;
+}
+
 /* Length of the UTF-8 sequence at the start of s (first byte >= 0x80), or 0. */
 static size_t utf8_len(struct span s)
 {
@@ -119,9 +155,7 @@ static int escape_all(struct buf *buf, struct span s)
 	int r;
 
 	while (s.len) {
-		for (run = 0; run < s.len; run++)
-			if (!byte_is_plain((unsigned char)s.ptr[run]))
-				break;
+		run = json_plain_len(s);
 		r = buf_put(buf, span_of(s.ptr, run));
 		s = span_from(s, run);
 		if (!r && s.len)

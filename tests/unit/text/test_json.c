@@ -314,6 +314,27 @@ static void escape__is_always_json(void **state)
 	buf_fini(&buf);
 }
 
+/* Every byte at every place of words and of what is left of them. */
+static void plain_len__ends_before_what_is_escaped(void **state)
+{
+	char text[19];
+	unsigned c, i;
+	bool plain;
+
+	(void)state;
+	for (c = 0; c < 256; c++) {
+		plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+		for (i = 0; i < sizeof(text); i++) {
+			memset(text, 'a', sizeof(text));
+			text[i] = (char)c;
+			assert_int_equal(
+				json_plain_len(span_of(text, sizeof(text))),
+				plain ? sizeof(text) : i);
+		}
+	}
+	assert_int_equal(json_plain_len(SPAN_NONE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +349,7 @@ int main(void)
 		cmocka_unit_test(emit__gives_what_was_parsed),
 		cmocka_unit_test(escape__makes_literals_of_any_bytes),
 		cmocka_unit_test(escape__is_always_json),
+		cmocka_unit_test(plain_len__ends_before_what_is_escaped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
