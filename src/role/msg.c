@@ -78,6 +78,9 @@ static const struct string_field scope_strings[] = {
 		 : no_strings, struct msg_roles *         \
 		 : no_strings, struct msg_maintain *      \
 		 : no_strings, struct msg_policy *        \
+		 : no_strings, struct msg_flow *          \
+		 : no_strings, struct msg_flow_verdict *  \
+		 : no_strings, struct msg_queue_counters *\
 		 : no_strings, struct msg_result *        \
 		 : result_strings, struct msg_sign *      \
 		 : sign_strings, struct msg_credential *  \
@@ -89,9 +92,6 @@ static const struct string_field scope_strings[] = {
 		 : scope_strings)
 
 static const struct row rows[MSG_TYPE_NUM] = {
-		 : no_strings, struct msg_flow *          \
-		 : no_strings, struct msg_flow_verdict *  \
-		 : no_strings, struct msg_queue_counters *\
 #define MSG_ROW(type, body) [type] = { sizeof(body), BODY_STRINGS(body) },
 	MSG_TYPES(MSG_ROW)
 #undef MSG_ROW
@@ -123,6 +123,11 @@ const char *role_name(enum role role)
 	return role_names[role];
 }
 
+const char *queue_kind_name(enum queue_kind kind)
+{
+	return (unsigned)kind < QUEUE_KIND_NUM ? queue_names[kind] : "unknown";
+}
+
 const char *msg_type_name(uint16_t type)
 {
 	return type < MSG_TYPE_NUM ? type_names[type] : "unknown";
@@ -136,11 +141,6 @@ size_t msg_body_size(uint16_t type)
 const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail)
 {
 	const struct string_field *field;
-const char *queue_kind_name(enum queue_kind kind)
-{
-	return (unsigned)kind < QUEUE_KIND_NUM ? queue_names[kind] : "unknown";
-}
-
 	size_t size = msg_body_size(type);
 
 	if (!size || payload.len < size || payload.len - size > MSG_TAIL_MAX)

@@ -150,13 +150,6 @@ struct msg_peer {
 	uint32_t role; /* enum role */
 };
 
-enum listener_kind {
-	LISTENER_NONE,
-	LISTENER_TCP,	  /* TPROXY, every TCP connection of a sandbox */
-	LISTENER_DNS_UDP, /* TPROXY, port 53 */
-	LISTENER_DNS_TCP,
-	LISTENER_KIND_NUM,
-};
 /* How packets come to the queue role. */
 enum queue_kind {
 	QUEUE_NONE,   /* this node cannot: all but TCP and DNS is dropped */
@@ -167,6 +160,13 @@ enum queue_kind {
 
 const char *queue_kind_name(enum queue_kind kind);
 
+enum listener_kind {
+	LISTENER_NONE,
+	LISTENER_TCP,	  /* TPROXY, every TCP connection of a sandbox */
+	LISTENER_DNS_UDP, /* TPROXY, port 53 */
+	LISTENER_DNS_TCP,
+	LISTENER_KIND_NUM,
+};
 
 struct msg_listener {
 	uint32_t kind;	 /* enum listener_kind */
@@ -263,17 +263,6 @@ struct msg_scope {
 	uint64_t size;
 };
 
-/* "MSG_..."; total. */
-const char *msg_type_name(uint16_t type);
-
-/* Size of the body of a type; 0 for an unknown type. */
-size_t msg_body_size(uint16_t type);
-
-/* The body of a received message if payload is at least that long and its
- * strings end inside it, else NULL. *ret_tail: what follows the body, at most
- * MSG_TAIL_MAX bytes. payload.ptr is aligned to MSG_ALIGN, as a channel hands
- * it out. */
-const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail);
 /* A flow as its first packet says, or as the kernel keeps it. */
 struct msg_flow {
 	uint8_t client[16], destination[16]; /* as struct addr.ip */
@@ -315,3 +304,14 @@ struct msg_queue_counters {
 #undef QUEUE_COUNTER_FIELD
 };
 
+/* "MSG_..."; total. */
+const char *msg_type_name(uint16_t type);
+
+/* Size of the body of a type; 0 for an unknown type. */
+size_t msg_body_size(uint16_t type);
+
+/* The body of a received message if payload is at least that long and its
+ * strings end inside it, else NULL. *ret_tail: what follows the body, at most
+ * MSG_TAIL_MAX bytes. payload.ptr is aligned to MSG_ALIGN, as a channel hands
+ * it out. */
+const void *msg_body(uint16_t type, struct span payload, struct span *ret_tail);
