@@ -338,12 +338,26 @@ static int tls_read_stopped(struct stream *s, int r)
 	return 1;
 }
 
+/* Gives the buffer of records back, with SSL between two of them. What was
+ * decrypted in it was wiped as it was read, where that is asked for; to wipe
+ * the whole 16 KiB as well, as SSL would, costs as much as decrypting it. */
+static void tls_release(struct tls *tls)
+{
+	uint64_t cleanse = SSL_get_options(tls->ssl) & SSL_OP_CLEANSE_PLAINTEXT;
+
+	if (cleanse)
+		(void)SSL_clear_options(tls->ssl, cleanse);
+	(void)SSL_free_buffers(tls->ssl);
+	if (cleanse)
+		(void)SSL_set_options(tls->ssl, cleanse);
+}
+
 static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 {
 	struct tls *tls = s->tls;
 	size_t got = 0;
 	ssize_t n;
-	int r;
+	int r = 0;
 
 	while (got < len && !tls->end) {
 		if (!tls->window.len && !SSL_pending(tls->ssl)) {
@@ -363,6 +377,8 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 		else if (tls_read_stopped(s, r))
 			break;
 	}
+	if (r > 0 && !tls->window.len && !SSL_pending(tls->ssl))
+		tls_release(tls);
 	if (got)
 		return (ssize_t)got;
 	return s->in == SIDE_ENDED ? s->read_error : STREAM_AGAIN;
@@ -374,7 +390,10 @@ ssize_t tls_read(struct stream *s, void *dst, size_t len)
 
 	if (s->read_error == -EPROTO)
 		return s->read_error;
+	/* one buffer for all records of this call */
+	(void)SSL_clear_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	n = tls_read_records(s, dst, len);
+	(void)SSL_set_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	s->tls->pending = SSL_pending(s->tls->ssl) > 0;
 	window_settle(s);
 	/* An answer to a key update, or an alert. */
