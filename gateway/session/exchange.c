@@ -68,6 +68,7 @@ static void exchange_free(struct exchange *x)
 	exchange_release(x, false);
 	x->redact = redact_body_free(x->redact);
 	buf_wipe(&x->redact_held);
+	buf_fini(&x->redact_clean);
 	if (x->request.injection_count) /* the answer may have echoed it */
 		arena_wipe(&x->arena);
 	request_fini(&x->request);
@@ -399,6 +400,7 @@ struct exchange *exchange_new(struct session *s, struct leg *front)
 	x->audit.start_us = clock_us();
 	x->audit.decided_us = x->audit.connected_us = 0;
 	buf_init(&x->redact_held, REDACT_HELD_BYTES);
+	buf_init(&x->redact_clean, REDACT_HELD_BYTES);
 	arena_init(&x->arena, EXCHANGE_ARENA_BYTES);
 	timer_init(&x->timer, s->worker->loop, on_timer);
 	return x;

@@ -57,7 +57,9 @@ struct exchange {
 	/* where the binding asks for it: the body without the credential */
 	struct redact_body *redact;
 	struct buf redact_held; /* of an encoded body, for when there is room */
+	struct buf redact_clean; /* masked, and the front had no room for it */
 	bool redact_more;	/* it has more to give, without further input */
+	bool redact_finished;	/* it was told of the body's end */
 	uint64_t redact_hits;	/* of them, how many the audit has */
 	/* The request, of whatever version: for HTTP/2 as its HTTP/1.1 form
 	 * would be. Views into the arena; set by the front. Last, for its

@@ -248,7 +248,9 @@ static enum moved content_ended(struct exchange *x)
 
 	if (r > 0)
 		return unclean(x);
-	return r ? client_gone(x) : download_ended(x);
+	if (r)
+		return client_gone(x);
+	return redaction_has_more(x) ? MOVED_SOME : download_ended(x);
 }
 
 static enum moved content_move(struct exchange *x, size_t room)
@@ -274,7 +276,11 @@ static enum moved content_move(struct exchange *x, size_t room)
 			room = room_left(x->front, room, piece);
 			break;
 		case LEG_END:
-			return content_ended(x);
+			moved = content_ended(x);
+			if (moved == MOVED_GONE)
+				return moved;
+			room = x->front->ops->room(x->front);
+			break;
 		case LEG_BROKEN:
 			return origin_failed(x);
 		}

@@ -7,8 +7,8 @@
  * other and knows nothing of framing; a leg reads content out of its own
  * framing and writes content into it.
  *
- * Content is read as views, valid until the next call of any leg of the
- * worker, so it is written on at once. flow.c never reads more than the other
+ * Content is read as views, valid until the next read of any leg of the
+ * worker, so it is written on at once (in parts, where it is masked). flow.c never reads more than the other
  * leg has room for: that is all there is to back-pressure.
  */
 #pragma once

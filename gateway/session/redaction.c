@@ -64,14 +64,37 @@ int redaction_begin(struct exchange *x, struct response *r)
 
 bool redaction_has_more(const struct exchange *x)
 {
-	return x->redact && (x->redact_more || buf_len(&x->redact_held));
+	return x->redact && (x->redact_more || buf_len(&x->redact_held) ||
+			     buf_len(&x->redact_clean));
 }
 
+/* More may come out than there was room for: what earlier pieces had to hold
+ * back, or the rest of a decoder's step. That waits. */
 static int on_clean(void *ctx, struct span bytes)
 {
 	struct exchange *x = ctx;
+	struct leg *front = x->front;
+	size_t now = 0;
+	int r = 0;
 
-	return x->front->ops->write(x->front, bytes);
+	if (!buf_len(&x->redact_clean))
+		now = MIN(front->ops->room(front), bytes.len);
+	if (now)
+		r = front->ops->write(front, span_of(bytes.ptr, now));
+	return r ?: buf_put(&x->redact_clean, span_from(bytes, now));
+}
+
+/* What waits, as far as there is room. */
+static int clean_pass(struct exchange *x, size_t room)
+{
+	struct span waits = buf_peek(&x->redact_clean);
+	int r;
+
+	waits.len = MIN(waits.len, room);
+	r = x->front->ops->write(x->front, waits);
+	if (!r)
+		buf_consume(&x->redact_clean, waits.len);
+	return r;
 }
 
 static int result_of(struct exchange *x, int r)
@@ -93,6 +116,8 @@ int redaction_feed(struct exchange *x, struct span piece, size_t room)
 	size_t before;
 	int r;
 
+	if (buf_len(&x->redact_clean))
+		return clean_pass(x, room);
 	if (held)
 		piece = buf_peek(&x->redact_held);
 	before = piece.len;
@@ -108,5 +133,8 @@ int redaction_finish(struct exchange *x)
 {
 	const struct redact_sink sink = { .emit = on_clean, .ctx = x };
 
+	if (x->redact_finished)
+		return 0;
+	x->redact_finished = true;
 	return result_of(x, redact_body_finish(x->redact, &sink));
 }

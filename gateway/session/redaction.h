@@ -20,5 +20,5 @@ bool redaction_has_more(const struct exchange *x);
 /* Passes a piece (empty: what is held) on to the front, about room bytes of it.
  * 0; REDACTION_E_UNCLEAN; -errno of the front. */
 WUNRES int redaction_feed(struct exchange *x, struct span piece, size_t room);
-/* The body is over. As above. */
+/* The body is over; more may be left to pass on. As above. */
 WUNRES int redaction_finish(struct exchange *x);

@@ -4,6 +4,7 @@
 What it offers in ALPN stands in FOLDER/alpn and is read for every connection;
 over HTTP/1.1 it answers too. Paths say what to do, FOLDER/log what it saw.
 """
+import gzip
 import json
 import socket
 import ssl
@@ -12,11 +13,13 @@ import threading
 import time
 from pathlib import Path
 
+import brotli
 import h2.config
 import h2.connection
 import h2.errors
 import h2.events
 import hpack
+import zstandard
 
 ADDRESS, CRT, KEY, FOLDER = sys.argv[1:5]
 lock = threading.Lock()
@@ -174,6 +177,13 @@ class Two:
         elif verb == "drip":  # something every 0.1 s
             self.say(stream, 200, b"first\n", end=False)
             self.drip(stream, int(rest[0]))
+        elif verb == "coded":  # many lines of a beginning of the credential, and of all of it
+            secret = dict(seen["headers"])["authorization"].split(" ")[1].encode()
+            pack = {"plain": bytes, "gzip": gzip.compress, "br": lambda d: brotli.compress(d, quality=1),
+                    "zstd": zstandard.ZstdCompressor().compress}[rest[0]]
+            text = b"".join(b"%d %s\n" % (i, secret[:i % (len(secret) + 1)]) for i in range(int(rest[1])))
+            self.say(stream, 200, pack(text),
+                     [] if rest[0] == "plain" else [("content-encoding", rest[0])])
         elif verb == "mirror":  # the credential in a head and in trailers
             echo = [hpack.NeverIndexedHeaderTuple("x-echo", dict(seen["headers"]).get("authorization", ""))]
             self.say(stream, 200, b"mirror\n", echo,

@@ -8,7 +8,7 @@
  *
  * Whoever uses it fails who writes more than there was room for, who writes to
  * one leg while the other has not sent what it has, or who uses a view after
- * the next call (it reads '#' then).
+ * the next read (it reads '#' then).
  *
  * Everything is `static inline` so that each test uses what it needs.
  */
@@ -95,7 +95,6 @@ static inline struct fake_step *fake_break(struct fake_leg *f, const char *why)
 
 /* -- the legs -------------------------------------------------------------- */
 
-/* Every call makes the views that were given before it worthless. */
 static inline struct fake_leg *fake_called(struct leg *leg)
 {
 	struct fake_leg *f = fake_of(leg);
@@ -105,6 +104,7 @@ static inline struct fake_leg *fake_called(struct leg *leg)
 	return f;
 }
 
+/* Every read makes the views that were given before it worthless. */
 static inline void fake_spoil(struct fake_leg *f)
 {
 	memset(f->scratch, '#', FAKE_ROOM);
@@ -216,7 +216,6 @@ static inline int fake_write(struct leg *leg, struct span content)
 	if (!f->room_is_endless)
 		f->room -= content.len;
 	fake_say(f, content);
-	fake_spoil(f);
 	return 0;
 }
 
