@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way out that we know of, tried from inside a sandbox, in every state of the daemon
+
+Each script in ways/ is one way. It runs with the addresses of both families
+and with a mark of its own; listeners stand where it would come out: at the
+origin's side of the node, at the neighbour's, and on the node itself. Nothing
+may be heard. That the listeners hear, and that the scripts do what they say,
+is proved first: the same scripts from behind an interface that is no
+sandbox's, on the same careless node that routes everything.
+"""
+import concurrent.futures
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import open_lab
+from lab import BIN, GATEWAY_O4, GATEWAY_O6, ORIGIN4, ORIGIN6, Sandbox, run
+
+FOLDER = Path(__file__).parent
+WAYS = sorted(p.stem for p in (FOLDER / "ways").glob("*.py"))
+MARK = "sp-escape-"
+TRAP4, TRAP6 = "10.212.3.", "fd12:3::"
+PROXY4, PROXY6 = "192.0.0.8", "100::5350"
+ROLES = sorted(p.name.removeprefix("sallyport-") for p in BIN.glob("sallyport-*"))
+STATES = ("serving", *(f"{r} dead" for r in ROLES), "supervisor dead", "stopped")
+AT_ONCE = 12
+RUN_S = 20  # one script, at the very most
+
+
+def unheard(way):
+    """Why a plain node does not let this one out either, or ""."""
+    for line in (FOLDER / "ways" / f"{way}.py").read_text().splitlines():
+        if line.startswith("unheard: "):
+            return line[len("unheard: "):]
+    return ""
+
+
+def link(ns, interface):
+    """MAC and link-local address."""
+    shown = json.loads(run("ip", "-n", ns, "-j", "addr", "show", "dev", interface).stdout)[0]
+    local = [a["local"] for a in shown["addr_info"] if a["scope"] == "link"]
+    return shown["address"].replace(":", ""), local[0] if local else "fe80::1"
+
+
+def facts(lab, box, way):
+    number = WAYS.index(way) + 1
+    mac, local = link(box.ns, "e0")
+    gateway_mac, gateway_local = link(lab.gw, box.iface)
+    neighbour = lab.sandboxes[1]
+    common = {"mac": mac, "gateway_mac": gateway_mac, "interface": "e0", "link_local": local,
+              "gateway_link_local": gateway_local, "allowed": "plain.lab.test",
+              "inspected": "api.lab.test"}
+    four = {"family": 4, "mark": f"{MARK}{way}-4", "target": f"{TRAP4}{number}", "own": box.v4,
+            "gateway": box.gw4, "neighbour": neighbour.v4, "node": GATEWAY_O4, "origin": ORIGIN4,
+            "proxy": PROXY4, "other_target": f"{TRAP6}{number:x}"}
+    six = {"family": 6, "mark": f"{MARK}{way}-6", "target": f"{TRAP6}{number:x}", "own": box.v6,
+           "gateway": box.gw6, "neighbour": neighbour.v6, "node": GATEWAY_O6, "origin": ORIGIN6,
+           "proxy": PROXY6, "other_target": f"{TRAP4}{number}"}
+    return [common | four, common | six]
+
+
+class Ears:
+    """All the listeners; what they heard, by way."""
+
+    def __init__(self, lab):
+        self.files = []
+        traps = (f"{TRAP4}0/24", f"{TRAP6}/64")
+        for name, ns, nets in (("origin", lab.org, traps), ("neighbour", lab.sandboxes[1].ns, ()),
+                               ("node", lab.gw, ("--serve",))):
+            file, ready = lab.tmp / f"ear-{name}", lab.tmp / f"ear-{name}.ready"
+            p = subprocess.Popen(["ip", "netns", "exec", ns, "/usr/bin/python3", FOLDER / "ear.py",
+                                  file, MARK, *nets], stdout=open(ready, "wb"))
+            lab.procs.append(p)
+            lab.wait(ready.read_text, 10, f"the ear of {name}")
+            self.files.append((name, file))
+
+    def clear(self):
+        for _, file in self.files:
+            file.unlink(missing_ok=True)
+
+    def heard(self):
+        found = {}
+        for name, file in self.files:
+            for line in file.read_text().splitlines() if file.exists() else ():
+                h = json.loads(line)
+                way = trapped(h["to"]) or h["mark"].removeprefix(MARK).rpartition("-")[0]
+                found.setdefault(way, []).append(f"{name}, {h['where']}, to {h['to']}: {h['bytes']}")
+        return found
+
+
+def trapped(address):
+    """Whose trap it is, or ""."""
+    if not address.startswith((TRAP4, TRAP6)):
+        return ""
+    number = int(address[len(TRAP4):]) if "." in address else int(address[len(TRAP6):] or "0", 16)
+    return WAYS[number - 1] if 0 < number <= len(WAYS) else "?"
+
+
+def try_all(lab, box):
+    """Runs every way, some at a time."""
+    def one(way):
+        argument = json.dumps(facts(lab, box, way))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            box.run("/usr/bin/python3", FOLDER / "ways" / f"{way}.py", argument, timeout=RUN_S,
+                    env=os.environ | {"PYTHONPATH": str(FOLDER)})
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(one, WAYS))
+    time.sleep(0.3)  # what is on its way arrives
+
+
+@pytest.fixture(scope="module")
+def lab():
+    def prepare(lab):
+        run("ip", "-n", lab.org, "route", "add", "local", f"{TRAP4}0/24", "dev", "lo")
+        run("ip", "-n", lab.org, "-6", "route", "add", "local", f"{TRAP6}/64", "dev", "lo")
+        run("ip", "-n", lab.gw, "route", "add", f"{TRAP4}0/24", "via", ORIGIN4)
+        run("ip", "-n", lab.gw, "-6", "route", "add", f"{TRAP6}/64", "via", ORIGIN6)
+        lab.usual_policy = {**lab.usual_policy, "egress": [
+            *lab.usual_policy["egress"], {"action": "allow", "target": "rebind.lab.test"}]}
+    with open_lab("x", prepare=prepare) as lab:
+        lab.ears = Ears(lab)
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def unfenced(lab):
+    """What is heard of somebody who sits behind no sandbox's interface."""
+    box = Sandbox(lab, 9)
+    box.iface = f"ux-{os.getpid() % 10000}"
+    box.attach()
+    try:
+        time.sleep(0.3)
+        lab.ears.clear()
+        try_all(lab, box)
+        yield lab.ears.heard()
+    finally:
+        box.detach()
+        lab.ears.clear()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_listeners_hear_it_of_others(unfenced, way):
+    if not unheard(way):
+        assert way in unfenced
+
+
+def child_pids(lab, role):
+    """Of our daemon; by its own account of its children."""
+    try:
+        children = Path(f"/proc/{lab.daemon.pid}/task/{lab.daemon.pid}/children").read_text().split()
+    except OSError:
+        return []
+    name = f"sallyport-{role}"[:15]
+    with contextlib.suppress(OSError):
+        return [int(p) for p in children if Path(f"/proc/{p}/comm").read_text().strip() == name]
+    return []
+
+
+@contextlib.contextmanager
+def killed(lab, role):
+    """Kills the role, and each that is started in its place, for a while."""
+    over, ended = threading.Event(), []
+
+    def reap():
+        while not over.wait(0.005):
+            for pid in child_pids(lab, role):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    ended.append(pid)
+    thread = threading.Thread(target=reap)
+    thread.start()
+    try:
+        lab.wait(lambda: ended, 5, f"the {role} to be there")
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def in_state(lab, state):
+    if state == "serving":
+        yield
+    elif state == "supervisor dead":
+        roles = [p for r in ROLES for p in child_pids(lab, r)]
+        lab.daemon.kill()
+        lab.daemon.wait(5)
+        lab.wait(lambda: not any(Path(f"/proc/{p}/status").exists() for p in roles), 10, "the roles to end")
+        yield
+        lab.start()
+    elif state == "stopped":
+        lab.stop()
+        yield
+        lab.start()
+    else:
+        with killed(lab, state.removesuffix(" dead")):
+            yield
+        lab.wait(lab_serves(lab), 30, "all roles to be back")
+
+
+def lab_serves(lab):
+    """The daemon serves a sandbox again."""
+    def check():
+        with contextlib.suppress(Exception):
+            return lab.sandboxes[0].curl("https://api.lab.test/", timeout=20)[0] == 200
+        return False
+    return check
+
+
+@pytest.fixture(scope="module", params=STATES)
+def heard(lab, request):
+    box = lab.sandboxes[0]
+    assert lab_serves(lab)(), lab.log()
+    with in_state(lab, request.param):
+        lab.ears.clear()
+        try_all(lab, box)
+        found = lab.ears.heard()
+    yield found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_out(heard, way):
+    assert way not in heard, "\n".join(heard[way])
+
+
+def test_nothing_else_was_heard(heard):
+    assert set(heard) <= set(WAYS)
+
+
+def test_neighbours_are_believed_to_be_who_they_are(lab):
+    """What the node knows of its links after all of this."""
+    for box in lab.sandboxes:
+        mac = link(box.ns, "e0")[0]
+        for family in ("-4", "-6"):
+            shown = json.loads(run("ip", "-n", lab.gw, family, "-j", "neigh", "show", "dev", box.iface).stdout)
+            for entry in shown:
+                if "lladdr" in entry:
+                    assert entry["lladdr"].replace(":", "") == mac, entry
+    assert not run("ip", "-n", lab.gw, "-6", "route", "show", "default").stdout

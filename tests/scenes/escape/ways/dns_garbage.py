@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No DNS at all, to its port."""
+from attack import attempt
+
+
+def way(a):
+    a.udp(53)
+
+
+attempt(way)

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DNS over TLS."""
+from attack import attempt
+
+
+def way(a):
+    a.tls(853, f'{a.label}.resolver.test')
+
+
+attempt(way)

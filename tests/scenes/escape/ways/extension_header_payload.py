@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes hidden in an option."""
+from attack import attempt
+
+
+def way(a):
+    data = a.mark.ljust((len(a.mark) + 4 + 7) // 8 * 8 - 4, b'\0')
+    head = bytes([59, (len(data) + 4) // 8 - 1, 0x1e, len(data)]) + data
+    a.frame(a.packet(0, head))
+
+
+attempt(way, (6,))

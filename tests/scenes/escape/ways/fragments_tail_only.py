@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A last piece without a first.
+
+unheard: an honest kernel waits for the first piece
+"""
+from attack import attempt, fragments
+
+
+def way(a):
+    fragments(a, 17, [(64, a.mark, False)])
+
+
+attempt(way)

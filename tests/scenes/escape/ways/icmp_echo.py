@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes in a ping."""
+from attack import attempt, icmp6
+
+
+def way(a):
+    a.frame(a.packet(58, icmp6(128, 0, b'\0\x07\0\x07' + a.mark, a.own, a.target)) if a.family == 6 else a.packet(1, a.echo()))
+
+
+attempt(way)

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes behind the last header."""
+from attack import attempt
+
+
+def way(a):
+    a.frame(a.packet(59, a.mark))
+
+
+attempt(way, (6,))

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UDP-Lite over IP."""
+from attack import attempt
+
+
+def way(a):
+    a.ip(136, bytes(20))
+
+
+attempt(way)

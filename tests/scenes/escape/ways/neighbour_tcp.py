@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The neighbour's TCP ports.
+
+unheard: the neighbour's fence keeps strangers out as well
+"""
+from attack import attempt
+
+
+def way(a):
+    a.tcp(9999, to=a.neighbour)
+
+
+attempt(way)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The neighbour's UDP ports.
+
+unheard: the neighbour's fence keeps strangers out as well
+"""
+from attack import attempt
+
+
+def way(a):
+    a.udp(9999, to=a.neighbour)
+
+
+attempt(way)

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network card that is not ours."""
+from attack import attempt
+
+
+def way(a):
+    a.frame(a.udp_packet(9999), source=b'\x02spoof')
+
+
+attempt(way)

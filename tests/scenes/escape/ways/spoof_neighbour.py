@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The neighbour's address as ours.
+
+unheard: reverse path: some kernels drop it by themselves
+"""
+from attack import attempt, SYN
+
+
+def way(a):
+    a.frame(a.udp_packet(9999, source=a.neighbour))
+    a.frame(a.tcp_packet(443, SYN, source=a.neighbour))
+
+
+attempt(way)

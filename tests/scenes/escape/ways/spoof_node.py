@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node's own address as ours.
+
+unheard: a martian
+"""
+from attack import attempt
+
+
+def way(a):
+    a.frame(a.udp_packet(9999, source=a.gateway))
+
+
+attempt(way)

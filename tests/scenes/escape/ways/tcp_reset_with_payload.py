@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RST and FIN may carry bytes."""
+from attack import attempt, ACK, FIN, RST
+
+
+def way(a):
+    a.frame(a.tcp_packet(443, RST))
+    a.frame(a.tcp_packet(443, FIN | ACK))
+
+
+attempt(way)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that routes: the frame is for it, the packet is not."""
+from attack import attempt, SYN
+
+
+def way(a):
+    a.frame(a.tcp_packet(9999, SYN, b''))
+    a.frame(a.tcp_packet(9999, SYN))
+
+
+attempt(way)

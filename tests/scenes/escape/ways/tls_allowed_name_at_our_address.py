@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An allowed name in the handshake, another address below it (case 3)."""
+from attack import attempt
+
+
+def way(a):
+    a.tls(443, a.allowed)
+
+
+attempt(way)

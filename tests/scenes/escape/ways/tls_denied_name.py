@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS for a name that policy does not allow."""
+from attack import attempt
+
+
+def way(a):
+    a.tls(443, f'{a.label}.evil.test')
+
+
+attempt(way)

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS without a server name (case 12)."""
+from attack import attempt
+
+
+def way(a):
+    a.tls(443, None)
+
+
+attempt(way)

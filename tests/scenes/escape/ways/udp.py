@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A datagram to any port."""
+from attack import attempt
+
+
+def way(a):
+    a.udp(9999)
+
+
+attempt(way)

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A datagram that looks like an answer of DNS."""
+import socket
+
+from attack import attempt, sockaddr
+
+
+def way(a):
+    with socket.socket(a.af, socket.SOCK_DGRAM) as s:
+        s.bind(sockaddr(a.own, 53))
+        s.sendto(a.mark, sockaddr(a.target, 5353))
+
+
+attempt(way)

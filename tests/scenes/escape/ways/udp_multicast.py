@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""To everybody who listens to mDNS.
+
+unheard: multicast ends at the link, and nobody on the node joined
+"""
+from attack import attempt
+
+
+def way(a):
+    a.udp(5353, to='ff02::fb%' + a.interface if a.family == 6 else '224.0.0.251')
+
+
+attempt(way)

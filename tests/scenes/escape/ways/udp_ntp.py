@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time is asked of everybody."""
+from attack import attempt
+
+
+def way(a):
+    a.udp(123, b'\x1b' + bytes(47))
+
+
+attempt(way)
