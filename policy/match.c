@@ -23,7 +23,11 @@
 #include "src/wire/host.h"
 #include "src/wire/url.h"
 
-enum { LISTS_MAX = 1 + NAME_LABELS_MAX + PREFIX_LENGTHS };
+enum {
+	LISTS_MAX = 1 + NAME_LABELS_MAX + PREFIX_LENGTHS,
+	QUIC_PORT = 443, /* RFC 9114 */
+	DOQ_PORT = 853,	 /* RFC 9250 */
+};
 
 struct rules_view {
 	const struct snap_rule *at; /* ascending indices */
@@ -267,11 +271,23 @@ static bool request_fits(const struct snapshot_head *h,
 	return method && path;
 }
 
-static bool protocol_fits(const struct snap_rule *rule,
-			  enum policy_protocol protocol)
+/* QUIC and DNS over QUIC carry what is looked into over TCP, and cannot be
+ * looked into: only a rule that says "udp" opens them. */
+static bool is_quic(const struct policy_query *q)
 {
-	return rule->protocol == PROTOCOL_ANY || rule->protocol == protocol ||
-	       (protocol == PROTOCOL_ANY && rule->action == VERDICT_DENY);
+	return q->stage != POLICY_NAME && q->protocol == PROTOCOL_UDP &&
+	       (q->port == QUIC_PORT || q->port == DOQ_PORT);
+}
+
+static bool protocol_fits(const struct snap_rule *rule,
+			  const struct policy_query *q)
+{
+	if (rule->action == VERDICT_DENY)
+		return rule->protocol == PROTOCOL_ANY ||
+		       rule->protocol == q->protocol ||
+		       q->protocol == PROTOCOL_ANY;
+	return rule->protocol == q->protocol ||
+	       (rule->protocol == PROTOCOL_ANY && !is_quic(q));
 }
 
 /* A name may be resolved when something at all may be done with it. */
@@ -289,7 +305,7 @@ static enum fit rule_fits(const struct snapshot_head *h,
 {
 	if (x->q->stage == POLICY_NAME)
 		return rule_fits_name(rule);
-	if (!protocol_fits(rule, x->q->protocol) ||
+	if (!protocol_fits(rule, x->q) ||
 	    !ports_fit(h, rule, x->q->port))
 		return FIT_NO;
 	if (!(rule->flags & RULE_CONSTRAINED))
@@ -393,7 +409,8 @@ static void decide_policy(const struct snapshot *policy,
 	if (is_found(list.yes)) {
 		conclude(v, VERDICT_RULE, list.yes, 0);
 	} else {
-		v->kind = policy->head->default_action;
+		v->kind = is_quic(x->q) ? VERDICT_DENY
+					: policy->head->default_action;
 		v->source = VERDICT_DEFAULT;
 	}
 	if (list.may_allow->index < list.yes->index)

@@ -18,6 +18,11 @@ static const char *const protocol_names[PROTOCOL_NUM] = {
 	[PROTOCOL_ICMP] = "icmp",
 };
 
+enum policy_protocol policy_protocol_default(enum verdict_kind action)
+{
+	return action == VERDICT_ALLOW ? PROTOCOL_TCP : PROTOCOL_ANY;
+}
+
 const char *policy_protocol_name(enum policy_protocol protocol)
 {
 	return protocol < PROTOCOL_NUM ? protocol_names[protocol] : "unknown";
@@ -231,6 +236,12 @@ static void line_add_list(struct line *l, const struct span *items,
 		line_add(l, i ? "," : " ", items[i]);
 }
 
+static bool says_protocol(const struct policy_rule *rule)
+{
+	return rule->protocol != policy_protocol_default(rule->action) &&
+	       !policy_rule_is_constrained(rule);
+}
+
 const char *policy_rule_text(const struct policy_rule *rule, char *dst,
 			     size_t size)
 {
@@ -240,7 +251,7 @@ const char *policy_rule_text(const struct policy_rule *rule, char *dst,
 	policy_target_text(&rule->target, target, sizeof(target));
 	line_add(&l, verdict_kind_name(rule->action), SPAN(" "));
 	line_add(&l, "", span_str(target));
-	if (rule->protocol != PROTOCOL_ANY && !policy_rule_is_constrained(rule))
+	if (says_protocol(rule))
 		line_add(&l, " ",
 			 span_str(policy_protocol_name(rule->protocol)));
 	line_add_ports(&l, rule);
@@ -310,7 +321,7 @@ static void emit_rule(struct json_out *o, const struct policy_rule *rule)
 	json_put_str(o, "target",
 		     policy_target_text(&rule->target, target, sizeof(target)));
 	emit_ports(o, rule);
-	if (rule->protocol != PROTOCOL_ANY && !policy_rule_is_constrained(rule))
+	if (says_protocol(rule))
 		json_put_str(o, "protocol",
 			     policy_protocol_name(rule->protocol));
 	emit_spans(o, "methods", rule->methods, rule->method_count);

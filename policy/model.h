@@ -132,6 +132,8 @@ const char *policy_target_text(const struct policy_target *target, char *dst,
  * policy_load_one() reads back. 0 or -ENOBUFS. */
 WUNRES int policy_emit(const struct policy_model *m, struct buf *out);
 
+/* Of a rule that does not say: TCP when it allows, any when it denies. */
+enum policy_protocol policy_protocol_default(enum verdict_kind action);
 const char *policy_protocol_name(enum policy_protocol protocol);
 WUNRES bool policy_protocol_parse(struct span name, enum policy_protocol *ret);
 const char *verdict_kind_name(enum verdict_kind kind);

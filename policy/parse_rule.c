@@ -250,12 +250,15 @@ static int parse_paths(const struct policy_parser *p, const struct doc_node *n,
 	return 0;
 }
 
-/* Methods and paths make a rule TCP; ICMP knows no ports. */
+/* Methods and paths make a rule TCP; ICMP knows no ports. A rule that allows
+ * and says nothing is about TCP, which is what is looked into: nobody opens UDP
+ * to a host without meaning to. */
 static int parse_protocol(const struct policy_parser *p,
 			  const struct doc_node *n, struct policy_rule *rule)
 {
 	bool http = policy_rule_is_constrained(rule);
 
+	rule->protocol = policy_protocol_default(rule->action);
 	if (n && (n->kind != DOC_STRING ||
 		  !policy_protocol_parse(n->text, &rule->protocol)))
 		return doc_found_value(n, "tcp, udp, icmp or any", p->diag);
@@ -317,8 +320,10 @@ static int parse_rule(const struct policy_parser *p, const struct doc_node *n,
 	rule->line = n->line;
 	if (overlay)
 		rule->action = *overlay;
-	if (overlay && n->kind == DOC_STRING)
+	if (overlay && n->kind == DOC_STRING) {
+		rule->protocol = policy_protocol_default(rule->action);
 		return parse_target(p, n, &rule->target);
+	}
 
 	r = doc_check_keys(n, known + (overlay != NULL), p->diag);
 	if (!r && !overlay)

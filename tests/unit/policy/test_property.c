@@ -200,6 +200,12 @@ static bool ref_target(const struct policy_target *t,
 }
 
 /* Unknown facts fit a deny rule and no allow rule. */
+static bool ref_quic(const struct policy_query *q)
+{
+	return q->stage != POLICY_NAME && q->protocol == PROTOCOL_UDP &&
+	       (q->port == 443 || q->port == 853);
+}
+
 static bool ref_facts(const struct policy_rule *r, const struct policy_query *q)
 {
 	bool deny = r->action == VERDICT_DENY, port = !r->port_count;
@@ -210,8 +216,10 @@ static bool ref_facts(const struct policy_rule *r, const struct policy_query *q)
 			q->port <= r->ports[i].last;
 	if (!port)
 		return false;
-	if (r->protocol == PROTOCOL_ANY || r->protocol == q->protocol)
+	if (r->protocol == q->protocol)
 		return true;
+	if (r->protocol == PROTOCOL_ANY)
+		return deny || !ref_quic(q);
 	return q->protocol == PROTOCOL_ANY && deny;
 }
 
@@ -354,7 +362,7 @@ static struct verdict reference(const struct world *w,
 		ref_conclude(&v, VERDICT_ADDRESS_DENY, m->rules, address.end);
 	} else {
 		list = ref_list(m->rules, m->rule_count, q, opaque, false);
-		v.kind = m->default_action;
+		v.kind = ref_quic(q) ? VERDICT_DENY : m->default_action;
 		v.source = VERDICT_DEFAULT;
 		if (list.end >= 0)
 			ref_conclude(&v, VERDICT_RULE, m->rules, list.end);
