@@ -251,6 +251,8 @@ void feed_answer_status(struct gateway *g, const struct parcel *p)
 	json_put_u64(&o, "loops", g->worker_count);
 	json_put_u64(&o, "sandboxes", p->sums.sandboxes);
 	json_put_u64(&o, "leavesHeld", leaf_cache_count(g->leaf_cache));
+	json_put_bool(&o, "outOfDescriptors", p->sums.exhausted);
+	usage_put_limited(&o, g->quotas);
 	json_open_object(&o, "counters");
 	for (i = 0; i < COUNTER_NUM; i++)
 		json_put_u64(&o, worker_counter_name((enum worker_counter)i),
@@ -301,6 +303,9 @@ void feed_on_message(struct gateway *g, struct chan_msg *m)
 		return;
 	case MSG_CONTROL_SYNC:
 		feed_sync(g, m->serial);
+		return;
+	case MSG_CONTROL_USAGE:
+		usage_answer(g, body, m->serial);
 		return;
 	case MSG_CONTROL_STATUS:
 		feed_status(g, m->serial);

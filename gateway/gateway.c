@@ -16,6 +16,7 @@
 #include "certs/leaf_key.h"
 #include "certs/trust.h"
 #include "gateway/registry/learned.h"
+#include "gateway/registry/quota.h"
 #include "gateway/sign.h"
 #include "gateway/tls/client_ctx.h"
 #include "gateway/upstream/origin.h"
@@ -40,6 +41,11 @@ struct leaf_cache *gateway_leaf_cache(struct gateway *g)
 struct learned *gateway_learned(struct gateway *g)
 {
 	return g->learned;
+}
+
+struct quotas *gateway_quotas(struct gateway *g)
+{
+	return g->quotas;
 }
 
 struct evp_pkey_st *gateway_leaf_key(struct gateway *g)
@@ -324,6 +330,7 @@ static void gateway_init(struct gateway *g, const struct config *config)
 	list_init(&g->syncs);
 	gateway_init_tls(g);
 	g->learned = learned_new();
+	g->quotas = quotas_new();
 	must(loop_new(&g->loop) == 0);
 	g->worker_count = config_loops(config);
 	g->workers = must_alloc(g->worker_count * sizeof(*g->workers));
@@ -345,6 +352,7 @@ static void gateway_fini(struct gateway *g)
 	g->loop = loop_free(g->loop);
 	g->leaf_cache = leaf_cache_free(g->leaf_cache);
 	g->learned = learned_free(g->learned);
+	g->quotas = quotas_free(g->quotas);
 	EVP_PKEY_free(g->leaf_key);
 	SSL_CTX_free(g->client_ctx);
 	SSL_CTX_free(g->origin_ctx);

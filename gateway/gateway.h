@@ -19,8 +19,11 @@
 struct config;
 struct gateway;
 struct learned;
+struct quotas;
 
 /* Runs until drained or until the supervisor is gone. Exit status. */
 int gateway_run(const struct config *config);
 /* What DNS told the sandboxes (registry/learned.h). Any thread. */
 struct learned *gateway_learned(struct gateway *g);
+/* What sandboxes use (registry/quota.h). Any thread. */
+struct quotas *gateway_quotas(struct gateway *g);

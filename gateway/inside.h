@@ -15,6 +15,7 @@ struct evp_pkey_st;
 struct leaf_cache;
 struct learned;
 struct parcel;
+struct quotas;
 struct ssl_ctx_st;
 struct trust;
 
@@ -41,6 +42,7 @@ struct gateway {
 	struct ssl_ctx_st *client_ctx, *origin_ctx;
 	struct leaf_cache *leaf_cache;
 	struct learned *learned;
+	struct quotas *quotas;
 	struct evp_pkey_st *leaf_key;
 	char leaf_spki[256];
 	size_t leaf_spki_len;
@@ -92,6 +94,7 @@ struct parcel_sums {
 	uint64_t counters[COUNTER_NUM];
 	struct dns_counters dns;
 	uint64_t sandboxes;
+	bool exhausted; /* some worker lacked descriptors a moment ago */
 };
 
 struct parcel {
@@ -134,6 +137,15 @@ void feed_on_message(struct gateway *g, struct chan_msg *m);
 /* A lease job ended: barriers that waited may go. */
 void feed_leases_ready(struct gateway *g);
 void feed_answer_status(struct gateway *g, const struct parcel *p);
+
+/* -- usage.c: what sandboxes use of their limits ------------------------------
+ */
+
+struct json_out;
+/* Member "limited" of the open object: the sandboxes refused most. */
+void usage_put_limited(struct json_out *o, struct quotas *all);
+void usage_answer(struct gateway *g, const struct msg_scope *asked,
+		  uint32_t serial);
 
 /* -- lease.c: values from the vault ------------------------------------------
  */

@@ -72,6 +72,7 @@ static void apply_status(struct worker *w, struct parcel *p)
 		p->sums.counters[i] += w->counters[i];
 	dns_counters_add(&p->sums.dns, &w->dns_counters);
 	p->sums.sandboxes = map_count(&w->facts.by_id);
+	p->sums.exhausted |= listeners_exhausted(w);
 	must(pthread_mutex_unlock(&p->lock) == 0);
 }
 
@@ -126,6 +127,7 @@ static void parcel_apply(struct worker *w, struct parcel *p)
 		facts_sweep(&w->facts);
 		break;
 	case PARCEL_BARRIER:
+		facts_settle(&w->facts);
 		if (w->facts_dirty)
 			worker_facts_changed(w);
 		return;

@@ -36,8 +36,32 @@ const char *worker_counter_name(enum worker_counter which)
 void worker_facts_changed(struct worker *w)
 {
 	w->facts_dirty = false;
+	facts_settle(&w->facts);
 	list_for_each(it, &w->sessions)
 		session_recheck(container_of(it, struct session, link));
+}
+
+/* What a policy does not say. */
+static void worker_limits(const struct config *c, struct policy_limits *ret)
+{
+	*ret = (struct policy_limits){ .of = {
+					       [LIMIT_CONNECTIONS] =
+						       c->connections,
+					       [LIMIT_CONNECTS] =
+						       c->connects_per_s,
+					       [LIMIT_BYTES] = c->bytes_per_s,
+					       [LIMIT_DNS] = c->dns_per_s,
+					       [LIMIT_MINTS] = c->mints_per_s,
+				       } };
+}
+
+struct audit_bound *worker_refusals(struct worker *w, struct sandbox *s)
+{
+	struct audit_bound *b = s ? &s->refusals : &w->refusals;
+
+	if (!b->log)
+		audit_bound_init(b, w->loop, w->audit_log);
+	return b;
 }
 
 static void on_turn_end(void *ctx)
@@ -104,9 +128,11 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	list_init(&w->listeners);
 	list_init(&w->sessions);
 	list_init(&w->h2_dirty);
-	facts_init(&w->facts);
+	facts_init(&w->facts, gateway_quotas(g));
+	worker_limits(w->config, &w->facts.limits);
 	w->facts.learned = gateway_learned(g);
 	must(loop_new(&w->loop) == 0);
+	w->facts.loop = w->loop;
 	loop_on_turn_end(w->loop, on_turn_end, w);
 	timer_init(&w->drain, w->loop, on_drain);
 	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -147,9 +173,10 @@ void worker_fini(struct worker *w)
 	w->resolver = resolver_free(w->resolver);
 	w->leaves = leaf_source_free(w->leaves);
 	w->pool = origin_pool_free(w->pool);
-	w->audit_log = audit_log_free(w->audit_log);
 	timer_stop(&w->drain);
 	facts_fini(&w->facts);
+	audit_bound_fini(&w->refusals);
+	w->audit_log = audit_log_free(w->audit_log);
 	w->probe = fd_close(w->probe);
 	w->loop = loop_free(w->loop);
 	free(w->scratch_front);

@@ -32,6 +32,7 @@ enum { WORKER_SCRATCH_BYTES = 256 * 1024 };
 	X(connections, "client connections accepted")                      \
 	X(connections_open, "client connections open now")                 \
 	X(connections_unknown, "refused: source is no registered sandbox") \
+	X(connections_limited, "refused: the sandbox is at a limit")       \
 	X(exchanges, "HTTP exchanges finished")                            \
 	X(allowed, "exchanges and connections allowed by policy")          \
 	X(denied, "exchanges and connections denied")                      \
@@ -68,6 +69,7 @@ struct worker {
 	struct origin_pool *pool;
 	struct leaf_source *leaves;
 	struct audit_log *audit_log;
+	struct audit_bound refusals; /* of whom we do not know */
 	struct ssl_ctx_st
 		*client_ctx; /* shared, for connections of sandboxes */
 	struct ssl_ctx_st *origin_ctx; /* shared, for connections to origins */
@@ -79,7 +81,8 @@ struct worker {
 	int probe; /* any socket: asks the kernel for names of interfaces */
 	bool facts_dirty; /* worker_facts_changed() is due */
 	bool draining;
-	struct timer drain; /* looks whether the last session is gone */
+	uint64_t exhausted_ms; /* when descriptors last ran out; 0 never */
+	struct timer drain;    /* looks whether the last session is gone */
 	uint64_t drain_until_ms;
 
 	/* WORKER_SCRATCH_BYTES each: to read into, from clients and from
@@ -106,5 +109,9 @@ void worker_facts_changed(struct worker *w);
 /* No new connections; idle ones end, exchanges may finish for grace_ms. Then
  * gateway_worker_drained(). */
 void worker_drain(struct worker *w, uint32_t grace_ms);
+
+/* Where refusals are recorded that a client may repeat at will. s NULL: the
+ * source is unknown. */
+struct audit_bound *worker_refusals(struct worker *w, struct sandbox *s);
 
 const char *worker_counter_name(enum worker_counter which);

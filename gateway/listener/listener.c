@@ -25,7 +25,13 @@
 #include "src/io/loop.h"
 #include "src/io/stream.h"
 
-enum { REST_MS = 100, ACCEPTS_PER_CALL = 64, CONTROL_BYTES = 256 };
+enum {
+	REST_MS = 100,
+	ACCEPTS_PER_CALL = 64,
+	CONTROL_BYTES = 256,
+	/* A status says so for this long. */
+	EXHAUSTED_MS = 5000,
+};
 
 #ifndef IPV6_2292PKTOPTIONS
 #define IPV6_2292PKTOPTIONS 6
@@ -144,6 +150,12 @@ static void listener_rest(struct listener *l)
 	timer_start(&l->rest, REST_MS);
 }
 
+bool listeners_exhausted(const struct worker *w)
+{
+	return w->exhausted_ms &&
+	       loop_now_ms(w->loop) - w->exhausted_ms < EXHAUSTED_MS;
+}
+
 /* Out of descriptors: the connection is refused rather than left hanging. */
 static void listener_shed(struct listener *l)
 {
@@ -153,7 +165,9 @@ static void listener_shed(struct listener *l)
 	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
 	(void)fd_close(fd);
 	l->reserve = reserve_open();
-	log_warn("a connection was refused: too many open files");
+	if (!listeners_exhausted(l->worker)) /* for the first time */
+		log_warn("a connection was refused: too many open files");
+	l->worker->exhausted_ms = loop_now_ms(l->worker->loop);
 	listener_rest(l);
 }
 

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "src/base/attrib.h"
 #include "src/role/msg.h"
 
@@ -18,6 +20,8 @@ struct worker;
 WUNRES int listener_new(struct worker *w, enum listener_kind kind, int fd);
 /* Closes every listener of the worker; connections live on. */
 void listeners_close(struct worker *w);
+/* Were connections refused for want of descriptors, a moment ago? */
+bool listeners_exhausted(const struct worker *w);
 
 /* The name of an interface, by index; "" when it is gone. fd: any socket. */
 void listener_iface_name(int fd, unsigned ifindex, char dst[MSG_IFACE_SIZE]);

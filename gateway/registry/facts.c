@@ -9,11 +9,13 @@
 #include "gateway/dns/names.h"
 #include "gateway/registry/bindings.h"
 #include "gateway/registry/learned.h"
+#include "gateway/registry/pacing.h"
 #include "src/base/err.h"
+#include "src/io/pace.h"
 
-void facts_init(struct facts *f)
+void facts_init(struct facts *f, struct quotas *quotas)
 {
-	*f = (struct facts){ .version = 1 };
+	*f = (struct facts){ .version = 1, .quotas = quotas };
 	map_init(&f->by_addr);
 	map_init(&f->by_id);
 	map_init(&f->policies);
@@ -69,6 +71,10 @@ struct sandbox *sandbox_unref(struct sandbox *s)
 {
 	if (!s || --s->refs)
 		return NULL;
+	audit_bound_fini(&s->refusals);
+	s->pace_out = pace_unref(s->pace_out);
+	s->pace_in = pace_unref(s->pace_in);
+	s->quota = quota_unref(s->quota);
 	free(s->id);
 	free(s);
 	return NULL;
@@ -99,6 +105,70 @@ void facts_drop_sandbox(struct facts *f, struct span id)
 	f->version++;
 }
 
+/* -- limits --------------------------------------------------------------- */
+
+static uint64_t limit_of(const struct facts *f,
+			 const struct policy_limits *said,
+			 enum policy_limit limit)
+{
+	if (said && said->of[limit] != LIMIT_UNSAID)
+		return said->of[limit];
+	return f->limits.of[limit];
+}
+
+/* Every worker says the same of the shared quota, and the last is right. */
+static void sandbox_limit(const struct facts *f, struct sandbox *s)
+{
+	static const enum policy_limit limits[QUOTA_NUM] = {
+		[QUOTA_CONNECTIONS] = LIMIT_CONNECTIONS,
+		[QUOTA_CONNECTS] = LIMIT_CONNECTS,
+		[QUOTA_BYTES_OUT] = LIMIT_BYTES,
+		[QUOTA_BYTES_IN] = LIMIT_BYTES,
+		[QUOTA_DNS] = LIMIT_DNS,
+		[QUOTA_MINTS] = LIMIT_MINTS,
+	};
+	const struct snapshot *policy = facts_policy(f, s);
+	const struct policy_limits *said;
+	unsigned i;
+
+	said = policy ? snapshot_limits(policy) : NULL;
+	for (i = 0; i < QUOTA_NUM; i++)
+		quota_set_limit(s->quota, (enum quota_kind)i,
+				limit_of(f, said, limits[i]));
+	if (!s->pace_out)
+		return;
+	pace_limit(s->pace_out, quota_limit(s->quota, QUOTA_BYTES_OUT) != 0);
+	pace_limit(s->pace_in, quota_limit(s->quota, QUOTA_BYTES_IN) != 0);
+}
+
+void facts_settle(struct facts *f)
+{
+	struct sandbox *s;
+	size_t cursor = 0;
+
+	if (!f->limits_stale)
+		return;
+	f->limits_stale = false;
+	while ((s = map_next(&f->by_id, &cursor, NULL)))
+		sandbox_limit(f, s);
+}
+
+/* What was used stays used, though the sandbox is another one now. */
+static void sandbox_inherit(const struct facts *f, struct sandbox *s,
+			    const struct sandbox *former)
+{
+	s->quota = quotas_at(f->quotas, span_str(s->id));
+	if (former) {
+		s->pace_out = pace_ref(former->pace_out);
+		s->pace_in = pace_ref(former->pace_in);
+	} else if (f->loop) {
+		s->pace_out = pacing_new(f->loop, s->quota, QUOTA_BYTES_OUT);
+		s->pace_in = pacing_new(f->loop, s->quota, QUOTA_BYTES_IN);
+	}
+}
+
+/* -- changes -------------------------------------------------------------- */
+
 /* Same identity, so live sessions keep their object; only policy moved. */
 static bool sandbox_is_same(const struct sandbox *s,
 			    const struct msg_sandbox *msg)
@@ -111,20 +181,24 @@ static bool sandbox_is_same(const struct sandbox *s,
 
 void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg)
 {
-	struct sandbox *s = map_find(&f->by_id, span_str(msg->id));
+	struct sandbox *s = map_find(&f->by_id, span_str(msg->id)), *former;
 	unsigned i;
 
 	f->version++;
 	if (s && sandbox_is_same(s, msg)) {
 		s->stale = false;
 		s->policy = msg->policy;
+		sandbox_limit(f, s);
 		return;
 	}
+	former = s ? sandbox_ref(s) : NULL;
 	facts_drop_sandbox(f, span_str(msg->id));
 
 	s = must_alloc(sizeof(*s));
 	s->refs = 1;
 	s->id = must_strdup(msg->id);
+	sandbox_inherit(f, s, former);
+	(void)sandbox_unref(former);
 	s->policy = msg->policy;
 	s->addr_count = MIN(msg->addr_count, (uint32_t)MSG_ADDRS_MAX);
 	(void)snprintf(s->iface, sizeof(s->iface), "%s", msg->iface);
@@ -132,6 +206,7 @@ void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg)
 	(void)map_set(&f->by_id, span_str(s->id), s);
 	for (i = 0; i < s->addr_count; i++)
 		(void)map_set(&f->by_addr, addr_key(s->addrs[i]), s);
+	sandbox_limit(f, s);
 }
 
 static struct span id_key(const uint32_t *id)
@@ -142,6 +217,7 @@ static struct span id_key(const uint32_t *id)
 void facts_put_policy(struct facts *f, struct policy *p)
 {
 	f->version++;
+	f->limits_stale = true;
 	(void)map_take(&f->stale_policies, id_key(&p->id));
 	policy_ref(p);
 	if (!p->id) {
@@ -155,6 +231,7 @@ void facts_put_policy(struct facts *f, struct policy *p)
 void facts_drop_policy(struct facts *f, uint32_t id)
 {
 	f->version++;
+	f->limits_stale = true;
 	if (!id)
 		f->overlay = policy_unref(f->overlay);
 	else
@@ -206,6 +283,7 @@ void facts_sweep(struct facts *f)
 		(void)bindings_unref(map_take(&f->bindings, key));
 	map_fini(&f->stale_policies);
 	map_fini(&f->stale_bindings);
+	f->limits_stale = true;
 	f->version++;
 }
 

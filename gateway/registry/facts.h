@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gateway/audit/bounded.h"
+#include "gateway/registry/quota.h"
+#include "policy/limits.h"
 #include "policy/policy.h"
 #include "src/base/addr.h"
 #include "src/base/map.h"
@@ -19,7 +22,9 @@
 
 struct bindings;
 struct learned;
+struct loop;
 struct names;
+struct pace;
 
 /* A compiled policy in this process; shared, reference counted. */
 struct policy {
@@ -44,11 +49,15 @@ struct sandbox {
 	uint32_t policy;
 	unsigned addr_count;
 	uint8_t addrs[MSG_ADDRS_MAX][16];
-	unsigned refs; /* worker-local: sessions hold one */
-	bool gone;     /* deregistered; its sessions end */
-	bool stale;    /* see facts_renew() */
-	unsigned connections;
-	unsigned streams;  /* requests of HTTP/2 that are open */
+	unsigned refs;	     /* worker-local: sessions hold one */
+	bool gone;	     /* deregistered; its sessions end */
+	bool stale;	     /* see facts_renew() */
+	struct quota *quota; /* of the id, shared by all workers */
+	/* what is read from the sandbox, and from origins for it; NULL in
+	 * tests without a loop */
+	struct pace *pace_out, *pace_in;
+	struct audit_bound refusals; /* worker_refusals() */
+	unsigned streams;	     /* requests of HTTP/2 that are open */
 	size_t held_bytes; /* content of theirs that nobody took yet */
 };
 
@@ -68,12 +77,17 @@ struct facts {
 	struct names *names;
 	struct own_addresses *own;
 	struct learned *learned; /* the node's, borrowed; NULL in tests */
-	uint64_t version;	 /* moves with every change */
+	struct quotas *quotas;	 /* the node's, borrowed */
+	struct loop *loop;	 /* the worker's; NULL in tests */
+	/* of sandboxes whose policy says nothing: every one is said */
+	struct policy_limits limits;
+	bool limits_stale; /* facts_settle() is due */
+	uint64_t version;  /* moves with every change */
 	/* Keys that a new control has not said again; see facts_renew(). */
 	struct map stale_policies, stale_bindings;
 };
 
-void facts_init(struct facts *f);
+void facts_init(struct facts *f, struct quotas *quotas);
 void facts_fini(struct facts *f);
 
 /* Control is a new process and says everything again. Until it is through,
@@ -93,6 +107,8 @@ void facts_drop_sandbox(struct facts *f, struct span id);
 /* Take a reference of their own. */
 void facts_put_policy(struct facts *f, struct policy *p);
 void facts_drop_policy(struct facts *f, uint32_t id);
+/* After changes of policies: brings limits into force. */
+void facts_settle(struct facts *f);
 void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b);
 void facts_put_own(struct facts *f, struct own_addresses *own);
 void facts_put_names(struct facts *f, struct names *names);

@@ -46,6 +46,7 @@ _Static_assert(sizeof(struct quota) % CACHE_LINE == 0, "shares no line");
 struct quotas {
 	pthread_mutex_t lock;
 	struct map by_id;
+	bool closed; /* ends with the last quota */
 };
 
 const char *quota_kind_name(enum quota_kind kind)
@@ -65,14 +66,31 @@ struct quotas *quotas_new(void)
 	return all;
 }
 
+static void quotas_lock(struct quotas *all)
+{
+	must(pthread_mutex_lock(&all->lock) == 0);
+}
+
+/* all may be gone. */
+static void quotas_unlock(struct quotas *all)
+{
+	bool over = all->closed && !map_count(&all->by_id);
+
+	must(pthread_mutex_unlock(&all->lock) == 0);
+	if (!over)
+		return;
+	map_fini(&all->by_id);
+	(void)pthread_mutex_destroy(&all->lock);
+	free(all);
+}
+
 struct quotas *quotas_free(struct quotas *all)
 {
 	if (!all)
 		return NULL;
-	must(map_count(&all->by_id) == 0);
-	map_fini(&all->by_id);
-	(void)pthread_mutex_destroy(&all->lock);
-	free(all);
+	quotas_lock(all);
+	all->closed = true;
+	quotas_unlock(all);
 	return NULL;
 }
 
@@ -92,12 +110,32 @@ struct quota *quotas_at(struct quotas *all, struct span id)
 {
 	struct quota *q;
 
-	must(pthread_mutex_lock(&all->lock) == 0);
+	quotas_lock(all);
 	q = map_find(&all->by_id, id);
 	if (!q)
 		q = quota_new(all, id);
 	q->refs++;
-	must(pthread_mutex_unlock(&all->lock) == 0);
+	quotas_unlock(all);
+	return q;
+}
+
+struct quota *quotas_find(struct quotas *all, struct span id)
+{
+	struct quota *q;
+
+	quotas_lock(all);
+	q = map_find(&all->by_id, id);
+	if (q)
+		q->refs++;
+	quotas_unlock(all);
+	return q;
+}
+
+struct quota *quota_ref(struct quota *q)
+{
+	quotas_lock(q->all);
+	q->refs++;
+	quotas_unlock(q->all);
 	return q;
 }
 
@@ -108,11 +146,11 @@ struct quota *quota_unref(struct quota *q)
 
 	if (!q)
 		return NULL;
-	must(pthread_mutex_lock(&all->lock) == 0);
+	quotas_lock(all);
 	last = --q->refs == 0;
 	if (last)
 		(void)map_take(&all->by_id, span_str(q->id));
-	must(pthread_mutex_unlock(&all->lock) == 0);
+	quotas_unlock(all);
 	if (!last)
 		return NULL;
 	free(q->id);
@@ -248,4 +286,55 @@ void quota_state(const struct quota *q, enum quota_kind kind, uint64_t now_us,
 		ret->used = level > now_ns
 				    ? tokens_in(level - now_ns, ret->limit)
 				    : 0;
+}
+
+uint64_t quota_refused(const struct quota *q)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < QUOTA_NUM; i++)
+		sum += atomic_load_explicit(&q->buckets[i].refused,
+					    memory_order_relaxed);
+	return sum;
+}
+
+const char *quota_id(const struct quota *q)
+{
+	return q->id;
+}
+
+/* q into its place of a list in order; the last may fall out. */
+static unsigned most_insert(struct quota **list, unsigned count, unsigned max,
+			    struct quota *q)
+{
+	uint64_t refused = quota_refused(q);
+	unsigned at = count;
+
+	if (!refused)
+		return count;
+	while (at && quota_refused(list[at - 1]) < refused)
+		at--;
+	if (at == max)
+		return count;
+	count = MIN(count + 1, max);
+	memmove(&list[at + 1], &list[at], (count - at - 1) * sizeof(*list));
+	list[at] = q;
+	return count;
+}
+
+unsigned quotas_most_refused(struct quotas *all, struct quota **ret,
+			     unsigned max)
+{
+	unsigned count = 0, i;
+	size_t cursor = 0;
+	struct quota *q;
+
+	quotas_lock(all);
+	while ((q = map_next(&all->by_id, &cursor, NULL)))
+		count = most_insert(ret, count, max, q);
+	for (i = 0; i < count; i++)
+		ret[i]->refs++;
+	quotas_unlock(all);
+	return count;
 }

@@ -51,11 +51,14 @@ struct quota;
 struct quotas; /* those of all ids; its own lock */
 
 struct quotas *quotas_new(void);
-/* Nobody refers to any of them. NULL is fine; returns NULL. */
+/* NULL is fine; returns NULL. Ends when the last quota is let go. */
 struct quotas *quotas_free(struct quotas *all);
 /* The quota of an id, made without limits where there was none; a reference.
  * Any thread; takes the lock. */
 struct quota *quotas_at(struct quotas *all, struct span id);
+/* The same, but NULL where there is none. */
+struct quota *quotas_find(struct quotas *all, struct span id);
+struct quota *quota_ref(struct quota *q);   /* takes the lock */
 struct quota *quota_unref(struct quota *q); /* takes the lock; returns NULL */
 
 /* Any thread, in force at once. 0: no limit. */
@@ -81,3 +84,10 @@ struct quota_state {
 };
 void quota_state(const struct quota *q, enum quota_kind kind, uint64_t now_us,
 		 struct quota_state *ret);
+/* Of all kinds together. */
+uint64_t quota_refused(const struct quota *q);
+const char *quota_id(const struct quota *q);
+/* The (at most) max that were refused most, most first; references. How many.
+ * Takes the lock, looks at all. */
+unsigned quotas_most_refused(struct quotas *all, struct quota **ret,
+			     unsigned max);

@@ -9,6 +9,7 @@
 #include "gateway/pipeline/bind.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/grant.h"
+#include "gateway/session/enter.h"
 #include "gateway/session/http1.h"
 #include "gateway/session/http2.h"
 #include "gateway/session/tunnel.h"
@@ -21,6 +22,7 @@
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/io/pace.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
 #include "src/wire/h1.h"
@@ -91,8 +93,7 @@ void session_free(struct session *s)
 		worker_counted_by(w, bytes_out, stream_bytes_out(s->client));
 	}
 	s->client = stream_free(s->client);
-	s->sandbox->connections--;
-	s->sandbox = sandbox_unref(s->sandbox);
+	enter_leave(take_ptr(s->sandbox));
 	buf_fini(&s->in);
 	arena_fini(&s->arena);
 	list_remove(&s->link);
@@ -250,11 +251,19 @@ static void on_leaf(void *ctx, struct x509_st *leaf)
 static void session_get_leaf(struct session *s)
 {
 	char text[ADDR_TEXT_SIZE];
-	struct x509_st *leaf;
+	const struct leaf_wish wish = {
+		.sandbox = s->sandbox,
+		.name = leaf_name(s, text, sizeof(text)),
+		.fn = on_leaf,
+		.ctx = s,
+	};
+	struct x509_st *leaf = NULL;
 
-	leaf = leaf_get(s->worker->leaves, span_str(s->sandbox->id),
-			leaf_name(s, text, sizeof(text)), on_leaf, s, &s->leaf);
-	if (leaf || !s->leaf) {
+	if (leaf_get(s->worker->leaves, &wish, &leaf, &s->leaf)) {
+		session_alert(s, AUDIT_REASON_LIMIT, ALERT_ACCESS_DENIED);
+		return;
+	}
+	if (leaf) {
 		session_shake(s, leaf);
 		return;
 	}
@@ -461,44 +470,34 @@ static void on_client(struct stream *stream, void *ctx, unsigned events)
 void session_new(struct worker *w, int fd, const struct addr *client,
 		 const struct addr *original, const char *iface)
 {
-	struct sandbox *sandbox = facts_find_sandbox(&w->facts, client, iface);
-	struct audit unknown = {
-		.kind = AUDIT_CONNECT,
-		.start_us = clock_us(),
-		.client = *client,
-		.original = *original,
-		.reason = AUDIT_REASON_UNKNOWN_SANDBOX,
-	};
+	const struct entrant entrant = { *client, *original, iface };
+	struct sandbox *sandbox = enter(w, fd, &entrant);
 	struct stream *stream;
 	struct session *s;
 
-	if (stream_new(w->loop, fd, &stream))
+	if (!sandbox)
 		return;
-	worker_counted(w, connections);
-	if (sandbox && sandbox->connections >= w->config->connections) {
-		unknown.sandbox = span_str(sandbox->id);
-		unknown.reason = AUDIT_REASON_LIMIT;
-		sandbox = NULL;
-	}
-	if (!sandbox) {
-		worker_counted(w, connections_unknown);
-		audit_emit(w->audit_log, &unknown);
-		(void)stream_reset(stream);
+	if (stream_new(w->loop, fd, &stream)) {
+		enter_leave(sandbox);
 		return;
 	}
+	stream_set_pace(stream, sandbox->pace_out);
 
 	s = must_alloc(sizeof(*s));
 	s->worker = w;
 	s->client = stream;
-	s->sandbox = sandbox_ref(sandbox);
-	s->sandbox->connections++;
+	s->sandbox = sandbox;
 	s->client_addr = *client;
 	s->original = *original;
 	s->destination.original = *original;
 	s->destination.port = original->port;
-	s->audit = unknown;
-	s->audit.reason = AUDIT_REASON_NONE;
-	s->audit.sandbox = span_str(sandbox->id);
+	s->audit = (struct audit){
+		.kind = AUDIT_CONNECT,
+		.start_us = clock_us(),
+		.sandbox = span_str(sandbox->id),
+		.client = *client,
+		.original = *original,
+	};
 	s->admission = (struct admission){
 		.worker = w,
 		.sandbox = sandbox,

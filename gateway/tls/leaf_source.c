@@ -7,6 +7,7 @@
 
 #include "certs/leaf_cache.h"
 #include "gateway/gateway.h"
+#include "gateway/registry/quota.h"
 #include "gateway/sign.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
@@ -60,46 +61,49 @@ struct leaf_source *leaf_source_free(struct leaf_source *source)
 	return NULL;
 }
 
-static struct pending *pending_at(struct leaf_source *source, struct span name,
-				  struct span sandbox)
+/* NULL: a limit. */
+static struct pending *pending_at(struct leaf_source *source,
+				  const struct leaf_wish *wish)
 {
-	struct pending *p = map_find(&source->pending, name);
+	struct pending *p = map_find(&source->pending, wish->name);
+	const struct sandbox *s = wish->sandbox;
 
 	if (p)
 		return p;
-	if (map_count(&source->pending) >= NAMES_PENDING_MAX)
+	if (map_count(&source->pending) >= NAMES_PENDING_MAX ||
+	    !quota_take(s->quota, QUOTA_MINTS, clock_us()))
 		return NULL;
 	p = must_alloc(sizeof(*p));
 	list_init(&p->waits);
-	(void)map_set(&source->pending, name, p);
-	gateway_sign(source->worker, name, sandbox);
+	(void)map_set(&source->pending, wish->name, p);
+	gateway_sign(source->worker, wish->name, span_str(s->id));
 	return p;
 }
 
-struct x509_st *leaf_get(struct leaf_source *source, struct span sandbox,
-			 struct span name, leaf_fn *fn, void *ctx,
-			 struct leaf_wait **ret_wait)
+int leaf_get(struct leaf_source *source, const struct leaf_wish *wish,
+	     struct x509_st **ret_leaf, struct leaf_wait **ret_wait)
 {
 	X509 *leaf = leaf_cache_get(gateway_leaf_cache(source->worker->gateway),
-				    name, clock_wall_ms());
+				    wish->name, clock_wall_ms());
 	struct pending *p;
 	struct leaf_wait *wait;
 
+	*ret_leaf = leaf;
 	*ret_wait = NULL;
 	if (leaf) {
 		worker_counted(source->worker, leaves_cached);
-		return leaf;
+		return 0;
 	}
-	p = pending_at(source, name, sandbox);
+	p = pending_at(source, wish);
 	if (!p)
-		return NULL;
+		return LEAF_E_LIMIT;
 	wait = must_alloc(sizeof(*wait));
-	wait->fn = fn;
-	wait->ctx = ctx;
+	wait->fn = wish->fn;
+	wait->ctx = wish->ctx;
 	list_init(&wait->link);
 	list_push(&p->waits, &wait->link);
 	*ret_wait = wait;
-	return NULL;
+	return 0;
 }
 
 struct leaf_wait *leaf_wait_cancel(struct leaf_wait *wait)

@@ -6,10 +6,12 @@
  */
 #pragma once
 
+#include "src/base/attrib.h"
 #include "src/base/span.h"
 
 struct leaf_source;
 struct leaf_wait;
+struct sandbox;
 struct worker;
 struct x509_st;
 
@@ -20,11 +22,20 @@ typedef void leaf_fn(void *ctx, struct x509_st *leaf);
 struct leaf_source *leaf_source_new(struct worker *w);
 struct leaf_source *leaf_source_free(struct leaf_source *source);
 
-/* A reference at once, or NULL with *ret_wait set: fn follows. name: canonical
- * host or IP literal; sandbox: whose share of the cache is charged. */
-struct x509_st *leaf_get(struct leaf_source *source, struct span sandbox,
-			 struct span name, leaf_fn *fn, void *ctx,
-			 struct leaf_wait **ret_wait);
+struct leaf_wish {
+	const struct sandbox *sandbox; /* whose quota and share are charged */
+	struct span name;	       /* canonical host or IP literal */
+	leaf_fn *fn;
+	void *ctx;
+};
+
+enum { LEAF_E_LIMIT = 1 };
+
+/* 0: *ret_leaf is a reference, or *ret_wait is set and fn follows.
+ * LEAF_E_LIMIT: the sandbox has too many signed, or this worker waits for too
+ * many; nothing was asked of the vault. */
+WUNRES int leaf_get(struct leaf_source *source, const struct leaf_wish *wish,
+		    struct x509_st **ret_leaf, struct leaf_wait **ret_wait);
 /* No callback any more. NULL is fine; returns NULL. */
 struct leaf_wait *leaf_wait_cancel(struct leaf_wait *wait);
 

@@ -7,11 +7,13 @@
 #include <stdio.h>
 
 #include "gateway/pipeline/decide.h"
+#include "gateway/registry/facts.h"
 #include "gateway/upstream/origin_h2.h"
 #include "gateway/upstream/pool.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
+#include "src/io/pace.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
@@ -170,6 +172,7 @@ static bool origin_connect(struct origin *o)
 		o->stream = NULL;
 		return false;
 	}
+	stream_set_pace(o->stream, o->sandbox->pace_in);
 	if (origin_has_next(o))
 		wait_ms = MIN(wait_ms, (uint32_t)ATTEMPT_MS);
 	timer_start(&o->timer, wait_ms);

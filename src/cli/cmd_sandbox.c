@@ -18,6 +18,22 @@ static const struct column columns[] = {
 	{ 0 },
 };
 
+/* What it uses of its limits: used=, limit= (0: none), refused=. */
+static const struct column shown[] = {
+	{ "ID", "id" },
+	{ "INTERFACE", "interface" },
+	{ "ADDRESSES", "addresses" },
+	{ "LABELS", "labels" },
+	{ "POLICY", "policy" },
+	{ "CONNECTIONS", "usage.connections" },
+	{ "CONNECTS/S", "usage.connectionsPerSecond" },
+	{ "BYTES OUT/S", "usage.bytesPerSecondOut" },
+	{ "BYTES IN/S", "usage.bytesPerSecondIn" },
+	{ "DNS/S", "usage.dnsPerSecond" },
+	{ "MINTS/S", "usage.mintsPerSecond" },
+	{ 0 },
+};
+
 int cmd_sandbox_list(int argc, char **argv)
 {
 	const struct simple s = {
@@ -35,7 +51,7 @@ int cmd_sandbox_show(int argc, char **argv)
 	const struct simple s = {
 		.line = "sandbox show ID",
 		.path = ROUTE_SANDBOXES,
-		.columns = columns,
+		.columns = shown,
 	};
 
 	return simple_show(&s, argc, argv);

@@ -8,6 +8,7 @@
 
 #include "src/base/err.h"
 #include "src/control/control.h"
+#include "src/control/gateway_link.h"
 #include "src/control/publish.h"
 #include "src/control/vault_link.h"
 
@@ -20,8 +21,9 @@ struct wish {
 
 /* -- reading -------------------------------------------------------------- */
 
+/* usage: JSON, or SPAN_NONE where it was not asked for. */
 static void sandbox_show(struct json_out *o, const struct control *c,
-			 const struct sandbox *s)
+			 const struct sandbox *s, struct span usage)
 {
 	const struct policy_entry *e = policies_at(&c->policies, s->policy);
 
@@ -31,6 +33,8 @@ static void sandbox_show(struct json_out *o, const struct control *c,
 		json_put_text(o, "policy", e->model->name);
 	else
 		json_put_null(o, "policy");
+	if (usage.len)
+		json_put_raw(o, "usage", usage);
 	json_close(o);
 }
 
@@ -49,7 +53,7 @@ void api_sandboxes_list(void *ctx, struct httpd_request *r)
 	json_open_object(&o, NULL);
 	json_open_array(&o, "sandboxes");
 	for (i = 0; i < count; i++)
-		sandbox_show(&o, c, items[i]);
+		sandbox_show(&o, c, items[i], SPAN_NONE);
 	json_close(&o);
 	json_close(&o);
 	free(items);
@@ -57,7 +61,7 @@ void api_sandboxes_list(void *ctx, struct httpd_request *r)
 }
 
 static void reply_sandbox(struct control *c, struct httpd_request *r,
-			  struct span id, unsigned status)
+			  struct span id, unsigned status, struct span usage)
 {
 	const struct sandbox *s = sandboxes_find(&c->sandboxes, id);
 	struct buf out = BUF_INIT(API_REPLY_MAX);
@@ -68,14 +72,49 @@ static void reply_sandbox(struct control *c, struct httpd_request *r,
 		return;
 	}
 	json_start(&o, &out);
-	sandbox_show(&o, c, s);
+	sandbox_show(&o, c, s, usage);
 	api_reply_buf(r, status, json_done(&o), &out);
+}
+
+/* A sandbox that is shown once the gateway has said what it uses. */
+struct usage_call {
+	struct control *control;
+	struct httpd_request *request;
+	char id[SANDBOX_ID_MAX + 1];
+};
+
+/* Shown without when the gateway says nothing, or no JSON. */
+static void on_usage(void *ctx, int status, const char *text, struct span tail)
+{
+	struct buf usage CLEANUP(buf_fini) = BUF_INIT(MSG_TAIL_MAX);
+	struct json *j CLEANUP_JSON = NULL;
+	struct usage_call *call = ctx;
+
+	(void)text;
+	if (status || json_parse(tail, &j, NULL) || json_emit(&usage, j))
+		buf_clear(&usage);
+	reply_sandbox(call->control, call->request, span_str(call->id), 200,
+		      buf_len(&usage) ? buf_peek(&usage) : SPAN("null"));
+	free(call);
 }
 
 void api_sandbox_get(void *ctx, struct httpd_request *r)
 {
-	if (api_ready(ctx, r))
-		reply_sandbox(ctx, r, httpd_param(r, "id"), 200);
+	struct span id = httpd_param(r, "id");
+	struct usage_call *call;
+	struct control *c = ctx;
+
+	if (!api_ready(c, r))
+		return;
+	if (!sandboxes_find(&c->sandboxes, id)) {
+		api_not_found(r, "sandbox");
+		return;
+	}
+	call = must_alloc(sizeof(*call));
+	call->control = c;
+	call->request = r;
+	must(span_copy(id, call->id, sizeof(call->id)));
+	gateway_link_usage(c->gateway, id, on_usage, call);
 }
 
 /* -- changing ------------------------------------------------------------- */
@@ -143,7 +182,7 @@ static void put_reply(struct control *c, void *data, struct httpd_request *r)
 {
 	const struct wish *w = data;
 
-	reply_sandbox(c, r, span_str(w->id), w->is_new ? 201 : 200);
+	reply_sandbox(c, r, span_str(w->id), w->is_new ? 201 : 200, SPAN_NONE);
 }
 
 static enum change_step delete_check(struct control *c, void *data,

@@ -31,6 +31,7 @@ struct status_call {
 	uint32_t serial; /* of the question to the supervisor; 0 = answered */
 	struct msg_roles roles;
 	bool has_roles, gateway_done;
+	bool exhausted;	    /* the gateway lacks descriptors */
 	struct buf gateway; /* JSON, or empty */
 };
 
@@ -80,7 +81,9 @@ static void status_put(struct json_out *o, const struct status_call *call)
 
 	json_open_object(o, NULL);
 	json_put_str(o, "version", SALLYPORT_VERSION);
-	json_put_bool(o, "ready", c->loaded && gateway_link_is_up(c->gateway));
+	json_put_bool(o, "ready",
+		      c->loaded && gateway_link_is_up(c->gateway) &&
+			      !call->exhausted);
 	roles_put(o, call->has_roles ? &call->roles : NULL);
 	vault_put(o, c);
 	policies_status_put(o, "policies", &c->policies);
@@ -130,6 +133,7 @@ static void on_gateway_status(void *ctx, int status, const char *text,
 	call->gateway_done = true;
 	if (!status && !json_parse(tail, &j, NULL))
 		(void)!json_emit(&call->gateway, j);
+	call->exhausted = json_bool(json_find(j, "outOfDescriptors"));
 	status_finish(call, false);
 }
 

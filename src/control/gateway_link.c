@@ -85,7 +85,8 @@ static void on_message(void *ctx, struct chan *c, struct chan_msg *m)
 	struct question *q;
 
 	(void)c;
-	if (m->type == MSG_GATEWAY_SYNCED || m->type == MSG_GATEWAY_STATUS) {
+	if (m->type == MSG_GATEWAY_SYNCED || m->type == MSG_GATEWAY_STATUS ||
+	    m->type == MSG_GATEWAY_USAGE) {
 		result = msg_body(m->type, m->payload, &tail);
 		q = question_find(g, m);
 		if (result && q)
@@ -172,15 +173,21 @@ void gateway_link_send(struct gateway_link *g, uint16_t type, const void *body,
 	gateway_link_lost(g);
 }
 
-static void gateway_link_ask(struct gateway_link *g, uint16_t type,
-			     uint16_t reply_type, uint64_t limit_ms,
+/* What is asked, and how long one waits for the answer. */
+struct ask {
+	uint16_t type, reply_type;
+	uint64_t limit_ms;
+	const void *body; /* of the type */
+};
+
+static void gateway_link_ask(struct gateway_link *g, const struct ask *a,
 			     gateway_result_fn *fn, void *ctx)
 {
-	const struct msg_none body = { 0 };
 	struct question *q = must_alloc(sizeof(*q));
+	uint64_t limit_ms = a->limit_ms;
 	int r = -ENOTCONN;
 
-	q->reply_type = reply_type;
+	q->reply_type = a->reply_type;
 	q->fn = fn;
 	q->ctx = ctx;
 	q->failed = ETIMEDOUT;
@@ -189,8 +196,8 @@ static void gateway_link_ask(struct gateway_link *g, uint16_t type,
 	timer_init(&q->timer, g->loop, on_question_timer);
 	if (g->chan) {
 		q->serial = chan_serial(g->chan);
-		r = chan_send(g->chan, type, q->serial, &body, sizeof(body),
-			      SPAN_NONE, NULL, 0);
+		r = chan_send(g->chan, a->type, q->serial, a->body,
+			      msg_body_size(a->type), SPAN_NONE, NULL, 0);
 	}
 	if (r) {
 		q->failed = ENOTCONN;
@@ -201,13 +208,42 @@ static void gateway_link_ask(struct gateway_link *g, uint16_t type,
 
 void gateway_link_sync(struct gateway_link *g, gateway_result_fn *fn, void *ctx)
 {
-	gateway_link_ask(g, MSG_CONTROL_SYNC, MSG_GATEWAY_SYNCED,
-			 GATEWAY_SYNC_MS, fn, ctx);
+	const struct msg_none body = { 0 };
+	const struct ask a = {
+		.type = MSG_CONTROL_SYNC,
+		.reply_type = MSG_GATEWAY_SYNCED,
+		.limit_ms = GATEWAY_SYNC_MS,
+		.body = &body,
+	};
+
+	gateway_link_ask(g, &a, fn, ctx);
 }
 
 void gateway_link_status(struct gateway_link *g, gateway_result_fn *fn,
 			 void *ctx)
 {
-	gateway_link_ask(g, MSG_CONTROL_STATUS, MSG_GATEWAY_STATUS,
-			 GATEWAY_STATUS_MS, fn, ctx);
+	const struct msg_none body = { 0 };
+	const struct ask a = {
+		.type = MSG_CONTROL_STATUS,
+		.reply_type = MSG_GATEWAY_STATUS,
+		.limit_ms = GATEWAY_STATUS_MS,
+		.body = &body,
+	};
+
+	gateway_link_ask(g, &a, fn, ctx);
+}
+
+void gateway_link_usage(struct gateway_link *g, struct span sandbox,
+			gateway_result_fn *fn, void *ctx)
+{
+	struct msg_scope body = { .size = 0 };
+	const struct ask a = {
+		.type = MSG_CONTROL_USAGE,
+		.reply_type = MSG_GATEWAY_USAGE,
+		.limit_ms = GATEWAY_STATUS_MS,
+		.body = &body,
+	};
+
+	must(span_copy(sandbox, body.scope, sizeof(body.scope)));
+	gateway_link_ask(g, &a, fn, ctx);
 }

@@ -40,10 +40,14 @@ void gateway_link_send(struct gateway_link *g, uint16_t type, const void *body,
 
 /* status: 0; ENOTCONN the gateway is down; EPIPE it was lost meanwhile;
  * ETIMEDOUT; or what the gateway says, with its text. tail: JSON of a status
- * reply. */
+ * or usage reply. */
 typedef void gateway_result_fn(void *ctx, int status, const char *text,
 			       struct span tail);
 void gateway_link_sync(struct gateway_link *g, gateway_result_fn *fn,
 		       void *ctx);
 void gateway_link_status(struct gateway_link *g, gateway_result_fn *fn,
 			 void *ctx);
+/* What a sandbox uses of its limits; tail: JSON, null when the gateway does not
+ * know it. */
+void gateway_link_usage(struct gateway_link *g, struct span sandbox,
+			gateway_result_fn *fn, void *ctx);

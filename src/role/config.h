@@ -79,7 +79,8 @@ struct config {
 	uint32_t drain_ms; /* SIGTERM: how long exchanges may finish */
 	/* "limits" */
 	uint32_t head_bytes;	/* request or response head */
-	uint32_t connections;	/* per sandbox */
+	/* per sandbox; 0 = no limit; a policy may say otherwise */
+	uint32_t connections, connects_per_s, bytes_per_s, dns_per_s, mints_per_s;
 	uint32_t upstream_idle; /* kept upstream connections per loop */
 	uint32_t leaf_cache;	/* leaves */
 	/* "http2" */

@@ -118,6 +118,10 @@ const char *role_name(enum role role);
 	 * applied all that was sent before it */                              \
 	X(MSG_CONTROL_SYNC, struct msg_none)                                   \
 	X(MSG_GATEWAY_SYNCED, struct msg_result)                               \
+	/* control to gateway: what the sandbox .scope uses of its limits;     \
+	 * tail of the reply: JSON, null when it is not known there */         \
+	X(MSG_CONTROL_USAGE, struct msg_scope)                                 \
+	X(MSG_GATEWAY_USAGE, struct msg_result)                                \
 	/* control to gateway: counters; tail of the reply: JSON */            \
 	X(MSG_CONTROL_STATUS, struct msg_none)                                 \
 	X(MSG_GATEWAY_STATUS, struct msg_result)                               \

@@ -86,6 +86,7 @@ struct fake_gateway {
 	unsigned sandbox_count;
 	struct buf bindings, node;
 	bool hold;	  /* do not answer SYNC */
+	bool exhausted;	  /* say so in a status */
 	uint32_t held[8]; /* serials */
 	unsigned held_count;
 	unsigned syncs, messages;
@@ -423,9 +424,19 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 		else
 			fake_synced(g, m->serial);
 		return;
+	case MSG_CONTROL_USAGE:
+		(void)chan_send(c, MSG_GATEWAY_USAGE, m->serial, &ok,
+				sizeof(ok),
+				SPAN("{\"connections\":{\"used\":3,"
+				     "\"limit\":5,\"refused\":7}}"),
+				NULL, 0);
+		return;
 	case MSG_CONTROL_STATUS:
-		(void)chan_send(c, MSG_GATEWAY_STATUS, m->serial, &ok,
-				sizeof(ok), SPAN("{\"exchanges\":5}"), NULL, 0);
+		(void)chan_send(
+			c, MSG_GATEWAY_STATUS, m->serial, &ok, sizeof(ok),
+			g->exhausted ? SPAN("{\"outOfDescriptors\":true}")
+				     : SPAN("{\"exchanges\":5}"),
+			NULL, 0);
 		return;
 	default:
 		fail_msg("the gateway got message %u", m->type);

@@ -107,6 +107,18 @@ static void status__does_not_wait_for_the_dead(void **state)
 	assert_true(clock_ms() - before < 4900);
 }
 
+/* case 49: out of descriptors is not ready. */
+static void status__without_descriptors_it_is_not_ready(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->gateway.exhausted = true;
+	assert_call(api(rig, "GET", "/v1/status", NULL), 200,
+		    "\"ready\":false");
+	rig->gateway.exhausted = false;
+	assert_call(api(rig, "GET", "/v1/status", NULL), 200, "\"ready\":true");
+}
+
 /* -- who may --------------------------------------------------------------- */
 
 /* A client of another user, as a process of its own. */
@@ -350,6 +362,7 @@ int main(void)
 		TEST(start__writes_the_ca),
 		TEST(peer__that_breaks_the_protocol_is_accused),
 		TEST(status__puts_everybody_together),
+		TEST(status__without_descriptors_it_is_not_ready),
 		TEST(status__does_not_wait_for_the_dead),
 		TEST(peer__of_another_user_is_refused),
 		TEST(tokens__open_the_door_over_tcp),

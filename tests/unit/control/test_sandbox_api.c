@@ -88,12 +88,31 @@ static void sandboxes__come_and_go(void **state)
 		    "{\"sandboxes\":[{\"id\":\"a\",");
 	assert_call(api(rig, "GET", "/v1/sandboxes/b", NULL), 200,
 		    "\"id\":\"b\"");
+	assert_call(api(rig, "GET", "/v1/sandboxes/b", NULL), 200,
+		    "\"policy\":null,\"usage\":{\"connections\":{\"used\":3,"
+		    "\"limit\":5,\"refused\":7}}}");
 	assert_call(api(rig, "GET", "/v1/sandboxes/c", NULL), 404, NULL);
 	assert_call(api(rig, "DELETE", "/v1/sandboxes/a", NULL), 204, "");
 	assert_null(fake_sandbox(&rig->gateway, "a"));
 	assert_call(api(rig, "DELETE", "/v1/sandboxes/a", NULL), 404, NULL);
 	assert_call(api(rig, "DELETE", "/v1/sandboxes/%40control", NULL), 404,
 		    NULL);
+}
+
+/* Without the gateway a sandbox is shown at once, and its use is not known. */
+static void sandboxes__are_shown_without_the_gateway(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t before = clock_ms();
+
+	assert_call(api(rig, "PUT", "/v1/sandboxes/a",
+			SANDBOX("a", "sp-a", "10.0.0.2")),
+		    201, NULL);
+	rig_gateway_down(rig);
+	rig_turns(rig, 5);
+	assert_call(api(rig, "GET", "/v1/sandboxes/a", NULL), 200,
+		    "\"usage\":null}");
+	assert_true(clock_ms() - before < 1000);
 }
 
 static void sandboxes__share_no_address(void **state)
@@ -368,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(sandboxes__come_and_go),
+		TEST(sandboxes__are_shown_without_the_gateway),
 		TEST(sandboxes__share_no_address),
 		TEST(sandboxes__refuse),
 		TEST(sandboxes__survive_a_restart),

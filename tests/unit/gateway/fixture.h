@@ -27,6 +27,7 @@
 #include "gateway/inside.h"
 #include "gateway/registry/bindings.h"
 #include "gateway/registry/learned.h"
+#include "gateway/registry/quota.h"
 #include "gateway/tls/client_ctx.h"
 #include "gateway/upstream/destination.h"
 #include "gateway/upstream/origin.h"
@@ -125,6 +126,7 @@ static inline struct world *world_new(void)
 	list_init(&g->lease_jobs);
 	list_init(&g->syncs);
 	g->learned = learned_new();
+	g->quotas = quotas_new();
 	world_init_tls(w);
 	must(!loop_new(&g->loop));
 	g->worker_count = 1;
@@ -148,6 +150,7 @@ static inline void world_free(struct world *w)
 	g->loop = loop_free(g->loop);
 	g->leaf_cache = leaf_cache_free(g->leaf_cache);
 	g->learned = learned_free(g->learned);
+	g->quotas = quotas_free(g->quotas);
 	EVP_PKEY_free(g->leaf_key);
 	SSL_CTX_free(g->client_ctx);
 	SSL_CTX_free(g->origin_ctx);

@@ -13,11 +13,14 @@ static const char allow_b[] = "policies:\n- name: b\n  egress:\n"
 			      "  - {action: allow, target: b.example}\n";
 static const char deny_a[] = "deny: [{target: a.example}]\n";
 
+static struct quotas *quotas;
+
 static int set_up(void **state)
 {
 	struct facts *f = must_alloc(sizeof(*f));
 
-	facts_init(f);
+	quotas = quotas_new();
+	facts_init(f, quotas);
 	*state = f;
 	return 0;
 }
@@ -25,6 +28,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	facts_fini(*state);
+	quotas = quotas_free(quotas);
 	free(*state);
 	return 0;
 }
@@ -100,6 +104,78 @@ static void facts__new_addresses_replace_the_old(void **state)
 	assert_string_equal(old->id, "s"); /* its sessions still read it */
 	(void)sandbox_unref(old);
 	assert_int_equal(map_count(&f->by_id), 1);
+}
+
+static uint64_t limit(struct facts *f, const char *id, enum quota_kind kind)
+{
+	const struct sandbox *s = map_find(&f->by_id, span_str(id));
+
+	return quota_limit(s->quota, kind);
+}
+
+static void put_policy(struct facts *f, uint32_t id, const char *text)
+{
+	struct policy *p = world_policy_new(id, text);
+
+	facts_put_policy(f, p);
+	(void)policy_unref(p);
+	facts_settle(f);
+}
+
+static void facts__limits_are_the_policys_or_the_nodes(void **state)
+{
+	struct facts *f = *state;
+
+	f->limits.of[LIMIT_CONNECTIONS] = 1024;
+	f->limits.of[LIMIT_MINTS] = 100;
+	put(f, "s", "10.0.0.1", ""); /* under policy 1, which is not here yet */
+	assert_int_equal(limit(f, "s", QUOTA_CONNECTIONS), 1024);
+	put_policy(f, 1,
+		   "policies:\n- name: a\n  limits: {connections: 5,"
+		   " bytesPerSecond: 1000, mintsPerSecond: 0}\n");
+	assert_int_equal(limit(f, "s", QUOTA_CONNECTIONS), 5);
+	assert_int_equal(limit(f, "s", QUOTA_BYTES_IN), 1000);
+	assert_int_equal(limit(f, "s", QUOTA_BYTES_OUT), 1000);
+	assert_int_equal(limit(f, "s", QUOTA_MINTS), 0);
+	assert_int_equal(limit(f, "s", QUOTA_DNS), 0);
+
+	/* a sandbox that comes later, and a policy that changes */
+	put(f, "t", "10.0.0.2", "");
+	assert_int_equal(limit(f, "t", QUOTA_CONNECTIONS), 5);
+	put_policy(f, 1, "policies:\n- name: a\n  limits: {dnsPerSecond: 7}\n");
+	assert_int_equal(limit(f, "s", QUOTA_CONNECTIONS), 1024);
+	assert_int_equal(limit(f, "t", QUOTA_DNS), 7);
+	assert_int_equal(limit(f, "t", QUOTA_MINTS), 100);
+	facts_drop_policy(f, 1);
+	facts_settle(f);
+	assert_int_equal(limit(f, "t", QUOTA_DNS), 0);
+}
+
+/* Neither new addresses nor another policy are a new allowance. */
+static void facts__what_was_used_stays_used(void **state)
+{
+	struct facts *f = *state;
+	struct quota_state s;
+	struct quota *q;
+
+	f->limits.of[LIMIT_DNS] = 2;
+	put(f, "s", "10.0.0.1", "");
+	q = quotas_find(quotas, SPAN("s"));
+	assert_true(quota_take(q, QUOTA_DNS, 1000));
+	assert_true(quota_open(q));
+	(void)quota_unref(q);
+
+	put(f, "s", "10.0.0.2", "");
+	put_policy(f, 1, "policies:\n- name: a\n  limits: {dnsPerSecond: 4}\n");
+	q = quotas_find(quotas, SPAN("s"));
+	quota_state(q, QUOTA_DNS, 1000, &s);
+	assert_int_equal(s.used, 2); /* half a second of it, then and now */
+	quota_state(q, QUOTA_CONNECTIONS, 1000, &s);
+	assert_int_equal(s.used, 1);
+	quota_close(q);
+	(void)quota_unref(q);
+	facts_drop_sandbox(f, SPAN("s"));
+	assert_null(quotas_find(quotas, SPAN("s")));
 }
 
 static void facts__a_new_policy_keeps_the_object(void **state)
@@ -380,6 +456,8 @@ int main(void)
 		FACTS_TEST(facts__a_large_policy_is_mapped),
 		cmocka_unit_test(policy__refuses_what_is_none),
 		FACTS_TEST(facts__own_addresses),
+		FACTS_TEST(facts__limits_are_the_policys_or_the_nodes),
+		FACTS_TEST(facts__what_was_used_stays_used),
 		FACTS_TEST(facts__every_change_moves_the_version),
 		cmocka_unit_test(destination__compares_authorities),
 		cmocka_unit_test(destination__schemes_have_names),

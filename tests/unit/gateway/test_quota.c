@@ -223,6 +223,33 @@ static void quota__connections_are_counted(void **state)
 	(void)quota_unref(q);
 }
 
+static void quota__who_was_refused_most(void **state)
+{
+	static const unsigned refused[] = { 3, 0, 7, 1, 9, 2 };
+	struct quota *all[ARRAY_LEN(refused)], *most[3];
+	char id[2] = "a";
+	unsigned i;
+
+	for (i = 0; i < ARRAY_LEN(refused); i++, id[0]++) {
+		all[i] = quotas_at(*state, span_str(id));
+		quota_set_limit(all[i], QUOTA_DNS, 1);
+		(void)taken(all[i], QUOTA_DNS, START_US, refused[i] + 1);
+		assert_int_equal(quota_refused(all[i]), refused[i]);
+	}
+	assert_int_equal(quotas_most_refused(*state, most, 3), 3);
+	assert_string_equal(quota_id(most[0]), "e");
+	assert_string_equal(quota_id(most[1]), "c");
+	assert_string_equal(quota_id(most[2]), "a");
+	for (i = 0; i < 3; i++)
+		(void)quota_unref(most[i]);
+	assert_null(quotas_find(*state, SPAN("z")));
+	assert_ptr_equal(quotas_find(*state, SPAN("b")), all[1]);
+	(void)quota_unref(all[1]);
+	for (i = 0; i < ARRAY_LEN(refused); i++)
+		(void)quota_unref(all[i]);
+	assert_int_equal(quotas_most_refused(*state, most, 3), 0);
+}
+
 /* -- threads -------------------------------------------------------------- */
 
 struct crowd {
@@ -292,6 +319,7 @@ int main(void)
 		TEST(quota__the_largest_limits),
 		TEST(quota__bytes_come_in_chunks),
 		TEST(quota__connections_are_counted),
+		TEST(quota__who_was_refused_most),
 		TEST(quota__threads_share_one),
 	};
 

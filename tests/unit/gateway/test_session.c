@@ -331,12 +331,53 @@ static void session__a_stranger_is_reset(void **state)
 	assert_int_equal(d->worker->counters[COUNTER_connections_open], 0);
 }
 
+static void set_limit(struct desk *d, enum quota_kind kind, uint64_t limit)
+{
+	struct quota *q = quotas_find(d->world->gateway.quotas, SPAN("s"));
+
+	quota_set_limit(q, kind, limit);
+	(void)quota_unref(q);
+}
+
+/* A flood is refused, and recorded in a few lines that say how large it was. */
+static void session__so_many_a_second(void **state)
+{
+	struct desk *d = *state;
+	struct stat st;
+	unsigned i;
+
+	set_limit(d, QUOTA_CONNECTS, 5);
+	for (i = 0; i < 5; i++) {
+		dial(d, "10.9.0.1");
+		world_settle(d->world);
+		hear(d);
+		assert_false(d->ended);
+	}
+	for (i = 0; i < 200; i++) {
+		dial(d, "10.9.0.1");
+		hear(d);
+		assert_true(d->ended);
+	}
+	assert_int_equal(d->worker->counters[COUNTER_connections_limited], 200);
+	assert_record(d, "\"reason\":\"limit\"");
+	must(!fstat(d->audit, &st));
+	assert_true(st.st_size < 11 * 300);
+	usleep((BOUNDED_MS + 50) * 1000);
+	assert_record(d, "\"detail\":\"stands for 190 alike\"");
+
+	/* others do not notice */
+	(void)world_sandbox(d->world, "other", "10.9.0.2");
+	dial(d, "10.9.0.2");
+	say(d, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+	until(d, "pong");
+}
+
 static void session__so_many_at_once(void **state)
 {
 	struct desk *d = *state;
 	int first;
 
-	d->world->config.connections = 1;
+	set_limit(d, QUOTA_CONNECTIONS, 1);
 	dial(d, "10.9.0.1");
 	first = d->far;
 	d->far = -1;
@@ -453,6 +494,7 @@ int main(void)
 		DESK_TEST(http__a_head_too_large_is_431),
 		DESK_TEST(http__injects_and_redacts),
 		DESK_TEST(session__a_stranger_is_reset),
+		DESK_TEST(session__so_many_a_second),
 		DESK_TEST(session__so_many_at_once),
 		DESK_TEST(tunnel__passes_bytes),
 		DESK_TEST(tunnel__needs_a_rule_without_methods),

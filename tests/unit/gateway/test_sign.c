@@ -27,13 +27,30 @@ static void on_leaf(void *ctx, struct x509_st *leaf)
 	w->leaf = leaf;
 }
 
+static int ask(struct roles *r, const char *sandbox, const char *name,
+	       struct waiter *w)
+{
+	struct leaf_wish wish = {
+		.sandbox = map_find(&r->world->worker.facts.by_id,
+				    span_str(sandbox)),
+		.name = span_str(name),
+		.fn = on_leaf,
+		.ctx = w,
+	};
+
+	*w = (struct waiter){ 0 };
+	if (!wish.sandbox)
+		wish.sandbox = world_sandbox(r->world, sandbox,
+					     sandbox[0] == 's' ? "10.9.0.1"
+							       : "10.9.0.2");
+	return leaf_get(r->world->worker.leaves, &wish, &w->leaf, &w->wait);
+}
+
 /* False: it waits. */
 static bool want(struct roles *r, const char *sandbox, const char *name,
 		 struct waiter *w)
 {
-	*w = (struct waiter){ 0 };
-	w->leaf = leaf_get(r->world->worker.leaves, span_str(sandbox),
-			   span_str(name), on_leaf, w, &w->wait);
+	assert_int_equal(ask(r, sandbox, name, w), 0);
 	assert_int_equal(w->leaf == NULL, w->wait != NULL);
 	return w->leaf != NULL;
 }
@@ -224,12 +241,38 @@ static void sign__a_wait_may_be_given_up(void **state)
 	assert_null(leaf_wait_cancel(NULL));
 }
 
+/* case 24: what one sandbox makes the vault do is limited, and only that of
+ * this one. */
+static void sign__mints_of_a_sandbox_are_limited(void **state)
+{
+	struct roles *r = *state;
+	struct waiter w[4], other;
+	struct quota_state mints;
+
+	r->world->worker.facts.limits.of[LIMIT_MINTS] = 2;
+	assert_false(want(r, "s", "a.example", &w[0]));
+	assert_false(want(r, "s", "b.example", &w[1]));
+	assert_int_equal(ask(r, "s", "c.example", &w[2]), LEAF_E_LIMIT);
+	/* what is under way, and what another one asks for, is not */
+	assert_false(want(r, "s", "b.example", &w[3]));
+	assert_false(want(r, "t", "c.example", &other));
+	quota_state(world_sandbox(r->world, "s", "10.9.0.1")->quota,
+		    QUOTA_MINTS, clock_us(), &mints);
+	assert_int_equal(mints.used, 2);
+	assert_int_equal(mints.limit, 2);
+	assert_int_equal(mints.refused, 1);
+	(void)leaf_wait_cancel(w[0].wait);
+	(void)leaf_wait_cancel(w[1].wait);
+	(void)leaf_wait_cancel(w[3].wait);
+	(void)leaf_wait_cancel(other.wait);
+	world_settle(r->world);
+}
+
 static void sign__names_under_way_are_bounded(void **state)
 {
 	static struct waiter w[NAMES_PENDING_MAX];
 	struct roles *r = *state;
 	struct waiter again;
-	struct leaf_wait *none;
 	char name[32];
 	unsigned i;
 
@@ -237,9 +280,9 @@ static void sign__names_under_way_are_bounded(void **state)
 		(void)snprintf(name, sizeof(name), "h%u.example", i);
 		assert_false(want(r, "s", name, &w[i]));
 	}
-	assert_null(leaf_get(r->world->worker.leaves, SPAN("s"),
-			     SPAN("more.example"), on_leaf, NULL, &none));
-	assert_null(none);
+	assert_int_equal(ask(r, "s", "more.example", &again), LEAF_E_LIMIT);
+	assert_null(again.wait);
+	assert_null(again.leaf);
 	/* a name that is under way costs nothing more */
 	assert_false(want(r, "t", "h0.example", &again));
 	(void)leaf_wait_cancel(again.wait);
@@ -262,6 +305,7 @@ int main(void)
 		ROLES_TEST(sign__unasked_answers_are_ignored),
 		ROLES_TEST(sign__a_new_vault_is_asked_again),
 		ROLES_TEST(sign__a_wait_may_be_given_up),
+		ROLES_TEST(sign__mints_of_a_sandbox_are_limited),
 		ROLES_TEST(sign__names_under_way_are_bounded),
 	};
 

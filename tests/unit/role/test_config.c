@@ -96,6 +96,8 @@ static const char full[] =
 	" \"idleMs\": 103, \"firstByteMs\": 104, \"tunnelIdleMs\": 1005,\n"
 	" \"connectMs\": 106, \"drainMs\": 0, \"serverFirstMs\": 107},\n"
 	"\"limits\": {\"headBytes\": 4096, \"connections\": 2,\n"
+	" \"connectionsPerSecond\": 3, \"bytesPerSecond\": 4294967295,\n"
+	" \"dnsPerSecond\": 5, \"mintsPerSecond\": 0,\n"
 	" \"upstreamIdle\": 0, \"leafCache\": 16},\n"
 	"\"http2\": {\"streams\": 8, \"sandboxStreams\": 9,\n"
 	" \"sandboxHeldBytes\": 4294967295, \"earlyResets\": 10,\n"

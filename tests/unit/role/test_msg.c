@@ -104,6 +104,8 @@ static const struct {
 	ROW(MSG_CONTROL_BINDINGS, msg_scope, scope),
 	ROW(MSG_CONTROL_NODE, msg_scope, scope),
 	ROW(MSG_GATEWAY_SYNCED, msg_result, text),
+	ROW(MSG_CONTROL_USAGE, msg_scope, scope),
+	ROW(MSG_GATEWAY_USAGE, msg_result, text),
 	ROW(MSG_GATEWAY_STATUS, msg_result, text),
 	ROW(MSG_QUEUE_REVIEWED, msg_result, text),
 #undef ROW
