@@ -14,8 +14,19 @@
  * answer is cut off (before its head went out: refused).
  *
  * A part of an encoded body (206, Content-Range) cannot be decoded by itself;
- * drop Range from requests whose answers are redacted. Messages that must not
- * wait for each other (gRPC, WebSocket) are a body each.
+ * drop Range from requests whose answers are redacted.
+ *
+ * The body of a gRPC stream is a row of messages, and who waits for one must
+ * get it whole: its last bytes may not wait for the next one because a pattern
+ * might begin with them. So the end of a message is the end of a text: what is
+ * held back goes, and what stands between two messages (a flag and a length) is
+ * never masked. A value that an origin cuts in two messages is not found. A
+ * message that is compressed by itself cannot be searched: an error.
+ *
+ * Nothing is ever let go because of time. A pause is no boundary: networks make
+ * pauses everywhere, and the first half of a value with them. No other stream
+ * needs it: an event, or a line of JSON, ends with a line's end, which no
+ * pattern contains.
  */
 #pragma once
 
@@ -41,6 +52,9 @@ WUNRES int redact_body_new(struct automaton *a, struct span encodings,
 			   struct redact_body **ret);
 /* NULL is fine; returns NULL. */
 struct redact_body *redact_body_free(struct redact_body *b);
+
+/* The body is one of gRPC; before it is fed. */
+void redact_body_set_grpc(struct redact_body *b);
 
 /* True: what is emitted is not as long as what is fed. */
 bool redact_body_is_decoded(const struct redact_body *b);

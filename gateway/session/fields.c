@@ -4,6 +4,7 @@
 #include "gateway/session/fields.h"
 
 #include "gateway/pipeline/inject.h"
+#include "policy/binding.h"
 
 static bool is_hop(const struct headers *all, const struct header *h)
 {
@@ -16,10 +17,19 @@ static bool is_hop(const struct headers *all, const struct header *h)
 	       headers_have_token(all, HEADER_CONNECTION, h->name);
 }
 
+/* Messages of gRPC that are compressed could not be searched: none are asked
+ * for. */
+static bool asks_for_unsearchable(const struct request *req,
+				  const struct header *h)
+{
+	return req->binding && req->binding->redact_body &&
+	       span_eq_nocase(h->name, SPAN("grpc-accept-encoding"));
+}
+
 bool field_goes_on(const struct request *req, const struct headers *all,
 		   const struct header *h)
 {
-	if (is_hop(all, h))
+	if (is_hop(all, h) || asks_for_unsearchable(req, h))
 		return false;
 	return !req->injection_count ||
 	       (!inject_replaces(req, h->name) && !inject_forbids(req, h->id));

@@ -27,6 +27,21 @@ static bool is_of_encoding(const struct header *h)
 	return false;
 }
 
+/* "application/grpc", with "+proto" or the like, perhaps with parameters. */
+static bool is_grpc(const struct response *r)
+{
+	static const struct span grpc = SPAN_INIT("application/grpc");
+	const struct header *h = headers_find(&r->headers, HEADER_CONTENT_TYPE);
+	struct span rest;
+
+	if (!h || h->value.len < grpc.len ||
+	    !span_eq_nocase(span_of(h->value.ptr, grpc.len), grpc))
+		return false;
+	rest = span_from(h->value, grpc.len);
+	return !rest.len || rest.ptr[0] == '+' || rest.ptr[0] == ';' ||
+	       rest.ptr[0] == ' ';
+}
+
 static void response_decode(struct response *r)
 {
 	unsigned from, to = 0;
@@ -53,6 +68,8 @@ int redaction_begin(struct exchange *x, struct response *r)
 	    redact_body_new(x->request.automaton,
 			    encoding ? encoding->value : SPAN(""), &x->redact))
 		return REDACTION_E_UNCLEAN;
+	if (is_grpc(r))
+		redact_body_set_grpc(x->redact);
 	if (redact_body_is_decoded(x->redact)) {
 		if (r->status == 206)
 			return REDACTION_E_UNCLEAN; /* a part decodes to nothing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grpc_peer.py serve ADDRESS CRT KEY LOG | call TARGET KIND - gRPC without protobuf
+"""grpc_peer.py serve ADDRESS CRT KEY LOG | call TARGET KIND [WORD...] - gRPC without protobuf
 
 Messages are bytes as they are. The server echoes; it writes the metadata that
 each call brought to LOG.
@@ -24,6 +24,9 @@ def serve(address, crt, key, log):
             out.write(json.dumps({"method": method, "metadata": dict(
                 (k, v if isinstance(v, str) else v.hex()) for k, v in context.invocation_metadata())}) + "\n")
 
+    def credential(context):
+        return dict(context.invocation_metadata())["authorization"].encode()
+
     def unary(request, context):
         note("unary", context)
         context.set_trailing_metadata((("x-sum", str(len(request))),
@@ -32,6 +35,9 @@ def serve(address, crt, key, log):
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "as you wished")
         if request == b"slow":
             time.sleep(3)
+        if request == b"packed":
+            context.set_compression(grpc.Compression.Gzip)
+            return b"x" * 2000 + credential(context) + b"y" * 2000
         return request
 
     def out_stream(request, context):
@@ -47,7 +53,7 @@ def serve(address, crt, key, log):
     def both(requests, context):
         note("both", context)
         for r in requests:
-            yield b"re:" + r
+            yield b"re:" + r + (credential(context) if r == b"secret " else b"")
 
     handlers = {
         "Unary": grpc.unary_unary_rpc_method_handler(unary, **ME),
@@ -109,6 +115,22 @@ def call(target, kind):
         for reply in channel.stream_stream("/lab.Echo/Both", **me)(ask(), timeout=10):
             got.append(reply)
         print(len(got), got[-1].decode())
+    elif kind == "turns":
+        said, got = sys.argv[4:], []
+
+        def say():
+            for i, word in enumerate(said):
+                yield word.encode()
+                while len(got) <= i:  # the answer to it, whole, before the next
+                    time.sleep(0.001)
+        for reply in channel.stream_stream("/lab.Echo/Both", **me)(say(), timeout=5):
+            got.append(reply.decode())
+        print(json.dumps(got))
+    elif kind == "packed":
+        try:
+            print(unary(b"packed", timeout=5).decode())
+        except grpc.RpcError as e:
+            print(e.code().name)
     elif kind == "large":
         data = os.urandom(20 << 20)
         print(unary(data, timeout=30) == data)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gRPC of all four kinds with an injected credential (cases 17 and 19)."""
+import base64
 import json
 
 import pytest
@@ -31,8 +32,8 @@ def grpc(lab):
     lab.put_policy("lab", lab.usual_policy)
 
 
-def call(sandbox, kind):
-    r = sandbox.run("/usr/bin/python3", HERE / "grpc_peer.py", "call", "grpc.lab.test:443", kind)
+def call(sandbox, kind, *words):
+    r = sandbox.run("/usr/bin/python3", HERE / "grpc_peer.py", "call", "grpc.lab.test:443", kind, *words)
     assert r.returncode == 0, r.stderr
     return r.stdout.strip()
 
@@ -79,3 +80,36 @@ def test_denied_method_is_an_error_the_client_understands(lab, sandbox, grpc):
     lab.put_policy("lab", dict(lab.usual_policy, egress=lab.usual_policy["egress"] + [
         {"action": "allow", "target": "grpc.lab.test"}]))
     assert out.startswith("PERMISSION_DENIED"), out
+
+
+@pytest.fixture
+def redacting(lab, grpc):
+    """The binding asks for the messages too."""
+    usual = {"name": "grpc", "match": {"hosts": ["grpc.lab.test"]},
+             "auth": {"type": "bearer", "credential": "api-token"}}
+    lab.binding(dict(usual, redactBody=True))
+    yield
+    lab.binding(usual)
+
+
+def test_redacted_messages_in_turn_are_not_held_back(lab, sandbox, redacting):
+    """Each ends as a form of the secret begins: raw, base64, hex, percent."""
+    forms = [SECRET, base64.b64encode(SECRET.encode()).decode(), SECRET.encode().hex(),
+             "".join("%%%02X" % c for c in SECRET.encode())]
+    words = [f"to {f[:n]}" for f in forms for n in (1, 2, 9, len(f) - 1)]
+    got = json.loads(call(sandbox, "turns", *words, "secret ", words[0]))
+    mask = "[REDACTED]" + "*" * (len(SECRET) - 10)
+    assert got == [f"re:{w}" for w in words] + [f"re:secret Bearer {mask}", f"re:{words[0]}"], got
+    assert lab.record(path="/lab.Echo/Both")["redactions"] == 1
+
+
+def test_compressed_message_that_was_not_asked_for_is_not_shown(lab, sandbox, redacting):
+    """It cannot be searched."""
+    assert call(sandbox, "packed") == "INTERNAL"
+    assert lab.record(path="/lab.Echo/Unary")["reason"] == "no_redaction"
+
+
+def test_redaction_of_all_kinds(sandbox, redacting):
+    assert call(sandbox, "large") == "True"
+    assert call(sandbox, "both") == "20 re:19"
+    assert call(sandbox, "out") == "6 True"

@@ -66,6 +66,13 @@ def test_an_encoding_that_cannot_be_opened_is_refused(lab, sandbox, redacting):
     assert status == 502 and "no_redaction" in body and not shown(body)
 
 
+def test_what_could_not_be_opened_is_not_asked_for(sandbox, redacting, origin_seen):
+    assert sandbox.curl("-H", "gRPC-Accept-Encoding: gzip", "-H", "Accept-Encoding: br",
+                        f"{API}/asked")[0] == 200
+    names = {k.lower(): v for k, v in origin_seen(path="/asked")[0]["headers"]}
+    assert "grpc-accept-encoding" not in names and names["accept-encoding"] == "br"
+
+
 def test_large_clean_bodies_are_untouched(sandbox, redacting):
     r = sandbox.run("sh", "-c", f"curl -sS {API}/big/{32 << 20} | cksum; "
                     f"curl -sS -k --resolve api.lab.test:443:{ORIGIN4} {API}/big/{32 << 20} | cksum")

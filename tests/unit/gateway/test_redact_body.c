@@ -15,6 +15,8 @@
 
 enum { BODY = 60 * 1000, ROUNDS = 12 };
 
+#define VALUE "ghp_R4nd0mT0kenOf40Characters/+=\"&"
+
 static uint64_t seed = 99;
 
 static unsigned pick(unsigned below)
@@ -26,7 +28,7 @@ static unsigned pick(unsigned below)
 static void kit_make(struct kit *k)
 {
 	*k = (struct kit){ 0 };
-	kit_add(k, "Bearer ", SPAN("ghp_R4nd0mT0kenOf40Characters/+=\"&"));
+	kit_add(k, "Bearer ", SPAN(VALUE));
 	kit_add(k, "Basic ", SPAN("YWxpY2U6d29uZGVybGFuZA=="));
 	kit_add(k, "", SPAN("overlapoverlap"));
 	kit_build(k);
@@ -216,12 +218,140 @@ static void body__errors_stick(void **state)
 	kit_fini(&k);
 }
 
+static void grpc_put(struct buf *b, struct span text)
+{
+	const uint8_t head[5] = { 0, 0, 0, (uint8_t)(text.len >> 8),
+				  (uint8_t)text.len };
+
+	assert_int_equal(buf_put(b, span_of(head, sizeof(head))), 0);
+	assert_int_equal(buf_put(b, text), 0);
+}
+
+static struct redact_body *grpc_body(const struct kit *k)
+{
+	struct redact_body *b;
+
+	assert_int_equal(redact_body_new(k->automaton, SPAN(""), &b), 0);
+	redact_body_set_grpc(b);
+	return b;
+}
+
+/* No message waits for the next one, however it ends and is cut. */
+static void body__messages_do_not_wait(void **state)
+{
+	static const char *const texts[] = {
+		"a whole one",
+		"",
+		"ends with ghp_",
+		"g",
+		"ghp_R4nd0mT0kenOf40",
+		"ends with Z2hw", /* and with the begin of its base64 */
+		"before " VALUE " after",
+		VALUE,
+		"",
+		/* 'g' (103) bytes: the length and what follows would match */
+		"hp_R4nd0mT0kenOf40Characters/+=\"&"
+		"0123456789012345678901234567890123456789"
+		"01234567890123456789012345678g",
+	};
+	struct buf in = BUF_INIT(1000), want = BUF_INIT(1000),
+		   clean = BUF_INIT(1000), out = BUF_INIT(1000);
+	const struct redact_sink sink = { kit_emit, &out };
+	struct redact_body *b;
+	struct span piece, rest;
+	size_t step, i;
+	struct kit k;
+
+	(void)state;
+	kit_make(&k);
+	assert_int_equal(strlen(texts[ARRAY_LEN(texts) - 1]), 'g');
+	for (step = 1; step < 120; step++) {
+		b = grpc_body(&k);
+		buf_clear(&out);
+		buf_clear(&want);
+		for (i = 0; i < ARRAY_LEN(texts); i++) {
+			buf_clear(&in);
+			buf_clear(&clean);
+			grpc_put(&in, span_str(texts[i]));
+			(void)kit_redact(&k, span_str(texts[i]), 1000, &clean);
+			grpc_put(&want, buf_peek(&clean));
+			for (rest = buf_peek(&in); rest.len;) {
+				piece = span_of(rest.ptr, MIN(step, rest.len));
+				rest = span_from(rest, piece.len);
+				assert_int_equal(redact_body_feed(b, &piece,
+								  1000, &sink),
+						 0);
+			}
+			/* its last byte is there already */
+			assert_true(span_eq(buf_peek(&out), buf_peek(&want)));
+		}
+		assert_int_equal(redact_body_hits(b), 2);
+		assert_int_equal(redact_body_finish(b, &sink), 0);
+		assert_true(span_eq(buf_peek(&out), buf_peek(&want)));
+		(void)redact_body_free(b);
+	}
+	buf_fini(&in);
+	buf_fini(&want);
+	buf_fini(&clean);
+	buf_fini(&out);
+	kit_fini(&k);
+}
+
+/* What is compressed is not searched, and not shown. */
+static void body__compressed_message_is_refused(void **state)
+{
+	struct buf out = BUF_INIT(1000);
+	const struct redact_sink sink = { kit_emit, &out };
+	struct redact_body *b;
+	struct span piece = SPAN("\0\0\0\0\2ok\1\0\0\0\3abc");
+	struct kit k;
+
+	(void)state;
+	kit_make(&k);
+	b = grpc_body(&k);
+	assert_int_equal(redact_body_feed(b, &piece, 1000, &sink),
+			 CODEC_E_UNKNOWN);
+	assert_true(span_eq(buf_peek(&out), SPAN("\0\0\0\0\2ok")));
+	assert_int_equal(redact_body_finish(b, &sink), CODEC_E_UNKNOWN);
+	(void)redact_body_free(b);
+	buf_fini(&out);
+	kit_fini(&k);
+}
+
+/* A message that breaks off: all of it goes, and no more is held. */
+static void body__message_that_breaks_off(void **state)
+{
+	struct buf out = BUF_INIT(1000);
+	const struct redact_sink sink = { kit_emit, &out };
+	struct span whole = SPAN("\0\0\0\1\0ends with ghp_R4"), piece;
+	struct redact_body *b;
+	struct kit k;
+	size_t len;
+
+	(void)state;
+	kit_make(&k);
+	for (len = 0; len <= whole.len; len++) {
+		b = grpc_body(&k);
+		buf_clear(&out);
+		piece = span_of(whole.ptr, len);
+		assert_int_equal(redact_body_feed(b, &piece, 1000, &sink), 0);
+		assert_int_equal(redact_body_finish(b, &sink), 0);
+		assert_true(span_eq(buf_peek(&out), span_of(whole.ptr, len)));
+		(void)redact_body_free(b);
+	}
+	buf_fini(&out);
+	kit_fini(&k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(body__of_every_coding),
 		cmocka_unit_test(body__stops_where_asked),
 		cmocka_unit_test(body__errors_stick),
+		cmocka_unit_test(body__messages_do_not_wait),
+		cmocka_unit_test(body__compressed_message_is_refused),
+		cmocka_unit_test(body__message_that_breaks_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
