@@ -263,6 +263,11 @@ void feed_answer_status(struct gateway *g, const struct parcel *p)
 #include "gateway/dns/counters.def"
 #undef DNS_COUNTER
 	json_close(&o);
+	json_open_object(&o, "queue");
+#define QUEUE_COUNTER(name, help) json_put_u64(&o, #name, p->sums.queue.name);
+	QUEUE_COUNTERS(QUEUE_COUNTER)
+#undef QUEUE_COUNTER
+	json_close(&o);
 	json_close(&o);
 	if (json_done(&o) == 0 && g->control)
 		(void)chan_send(g->control, MSG_GATEWAY_STATUS, p->serial,

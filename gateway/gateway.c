@@ -16,6 +16,7 @@
 #include "certs/leaf_key.h"
 #include "certs/trust.h"
 #include "gateway/registry/learned.h"
+#include "gateway/flow/flow_desk.h"
 #include "gateway/registry/quota.h"
 #include "gateway/sign.h"
 #include "gateway/tls/client_ctx.h"
@@ -149,6 +150,49 @@ static int take_fd(struct chan_msg *m)
 	return fd;
 }
 
+/* -- flows: the first worker has the channel of the queue role ---------------
+ */
+
+/* Something for that worker, carried into its thread. */
+struct flows_post {
+	struct gateway *gateway;
+	int fd;
+	uint32_t serial;
+	bool must_review;
+};
+
+static void on_flows_attach(void *ctx)
+{
+	struct flows_post *post = ctx;
+
+	flow_desk_attach(post->gateway->workers[0].flows, post->fd);
+	free(post);
+}
+
+static void on_flows_sync(void *ctx)
+{
+	struct flows_post *post = ctx;
+
+	flow_desk_sync(post->gateway->workers[0].flows, post->serial,
+		       post->must_review);
+	free(post);
+}
+
+static void flows_post(struct gateway *g, void (*fn)(void *ctx), int fd,
+		       uint32_t serial)
+{
+	struct flows_post *post = must_alloc(sizeof(*post));
+
+	*post = (struct flows_post){
+		.gateway = g,
+		.fd = fd,
+		.serial = serial,
+		/* from then on the supervisor keeps a queue role running */
+		.must_review = g->started,
+	};
+	loop_post(g->workers[0].loop, fn, post);
+}
+
 static void gateway_peer(struct gateway *g, const struct msg_peer *peer, int fd)
 {
 	switch (peer->role) {
@@ -167,6 +211,9 @@ static void gateway_peer(struct gateway *g, const struct msg_peer *peer, int fd)
 		}
 		sign_resume(g);
 		lease_resume(g);
+		return;
+	case ROLE_QUEUE:
+		flows_post(g, on_flows_attach, fd, 0);
 		return;
 	default:
 		(void)fd_close(fd);
@@ -266,13 +313,29 @@ static void gateway_synced(struct gateway *g, uint32_t serial)
 				sizeof(body), SPAN_NONE, NULL, 0);
 }
 
+static void on_flows_synced(void *ctx)
+{
+	struct flows_post *post = ctx;
+
+	gateway_synced(post->gateway, post->serial);
+	free(post);
+}
+
+void gateway_flows_synced(struct gateway *g, uint32_t serial)
+{
+	struct flows_post *post = must_alloc(sizeof(*post));
+
+	*post = (struct flows_post){ .gateway = g, .serial = serial };
+	loop_post(g->loop, on_flows_synced, post);
+}
+
 void gateway_parcel_done(struct gateway *g, struct parcel *p)
 {
 	static int audit_fd = -1; /* the one in use, closed when replaced */
 
 	switch (p->kind) {
 	case PARCEL_BARRIER:
-		gateway_synced(g, p->serial);
+		flows_post(g, on_flows_sync, -1, p->serial);
 		return;
 	case PARCEL_STATUS:
 		feed_answer_status(g, p);

@@ -93,6 +93,7 @@ struct parcel_node {
 struct parcel_sums {
 	uint64_t counters[COUNTER_NUM];
 	struct dns_counters dns;
+	struct msg_queue_counters queue;
 	uint64_t sandboxes;
 	bool exhausted; /* some worker lacked descriptors a moment ago */
 };
@@ -125,6 +126,8 @@ void parcel_send(struct parcel *p);
 
 /* Main loop: every worker applied p. Borrowed. */
 void gateway_parcel_done(struct gateway *g, struct parcel *p);
+/* Any thread: no flow is left that what control said before serial denies. */
+void gateway_flows_synced(struct gateway *g, uint32_t serial);
 /* Any thread. */
 void gateway_worker_drained(struct gateway *g);
 /* A role broke the protocol: the supervisor is told, the channel ends. */

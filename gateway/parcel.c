@@ -12,6 +12,7 @@
 
 #include "gateway/dns/names.h"
 #include "gateway/dns/resolver.h"
+#include "gateway/flow/flow_desk.h"
 #include "gateway/inside.h"
 #include "gateway/listener/listener.h"
 #include "gateway/registry/bindings.h"
@@ -71,6 +72,8 @@ static void apply_status(struct worker *w, struct parcel *p)
 	for (i = 0; i < COUNTER_NUM; i++)
 		p->sums.counters[i] += w->counters[i];
 	dns_counters_add(&p->sums.dns, &w->dns_counters);
+	if (w->flows)
+		p->sums.queue = *flow_desk_counters(w->flows);
 	p->sums.sandboxes = map_count(&w->facts.by_id);
 	p->sums.exhausted |= listeners_exhausted(w);
 	must(pthread_mutex_unlock(&p->lock) == 0);

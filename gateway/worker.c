@@ -8,6 +8,7 @@
 
 #include "gateway/dns/resolver.h"
 #include "gateway/dns/server.h"
+#include "gateway/flow/flow_desk.h"
 #include "gateway/inside.h"
 #include "gateway/listener/dns_desk.h"
 #include "gateway/listener/listener.h"
@@ -36,6 +37,7 @@ const char *worker_counter_name(enum worker_counter which)
 void worker_facts_changed(struct worker *w)
 {
 	w->facts_dirty = false;
+	flow_desk_changed(w->flows);
 	facts_settle(&w->facts);
 	list_for_each(it, &w->sessions)
 		session_recheck(container_of(it, struct session, link));
@@ -143,6 +145,8 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	w->scratch_back = must_alloc(WORKER_SCRATCH_BYTES);
 	w->assembly = must_alloc(WORKER_SCRATCH_BYTES);
 	worker_init_dns(w);
+	if (!index)
+		w->flows = flow_desk_new(w);
 }
 
 static void *worker_main(void *ctx)
@@ -169,6 +173,7 @@ void worker_fini(struct worker *w)
 	listeners_close(w);
 	while ((s = list_first(&w->sessions, struct session, link)))
 		session_free(s);
+	w->flows = flow_desk_free(w->flows);
 	w->dns = dns_server_free(w->dns);
 	w->resolver = resolver_free(w->resolver);
 	w->leaves = leaf_source_free(w->leaves);

@@ -17,6 +17,7 @@
 
 struct config;
 struct dns_server;
+struct flow_desk;
 struct gateway;
 struct leaf_source;
 struct listener;
@@ -48,6 +49,11 @@ enum { WORKER_SCRATCH_BYTES = 256 * 1024 };
 	X(bytes_out, "bytes to sandboxes, on the wire")                    \
 	X(malformed, "requests or hellos refused as malformed")            \
 	X(abused, "HTTP/2 connections ended for a flood")                  \
+	X(flows, "questions about flows of UDP and ICMP answered")         \
+	X(flows_allowed, "flows allowed to begin")                         \
+	X(flows_denied, "flows refused")                                   \
+	X(flows_cut, "live flows ended by a change of policy")             \
+	X(flows_unrecorded, "flows without a record: too many at a time")  \
 	X(accept_errors, "accept failures, such as too many open files")
 
 enum worker_counter {
@@ -78,6 +84,7 @@ struct worker {
 	struct list sessions; /* every live session */
 	struct list h2_dirty; /* HTTP/2 connections with output due */
 	struct dns_server *dns;
+	struct flow_desk *flows; /* of the first worker; else NULL */
 	int probe; /* any socket: asks the kernel for names of interfaces */
 	bool facts_dirty; /* worker_facts_changed() is due */
 	bool draining;

@@ -32,6 +32,7 @@ static const char *const kind_names[] = {
 	[AUDIT_TUNNEL] = "tunnel",
 	[AUDIT_DNS] = "dns",
 	[AUDIT_CONNECT] = "connect",
+	[AUDIT_FLOW] = "flow",
 };
 _Static_assert(ARRAY_LEN(kind_names) == AUDIT_KIND_NUM, "a name per kind");
 
@@ -224,11 +225,25 @@ static void line_put_lower(struct line *l, struct span key, const char *value)
 	line_put_text(l, key, span_of(lower, i));
 }
 
+/* One end of what the record is about; of ICMP it has no port. */
+static void line_put_end(struct line *l, struct span key, const struct audit *a,
+			 const struct addr *end)
+{
+	char text[ADDR_TEXT_SIZE];
+
+	if (a->kind == AUDIT_FLOW && !end->port)
+		line_put_text(l, key,
+			      span_str(addr_text(end, text, sizeof(text))));
+	else
+		line_put_addr(l, key, end);
+}
+
 #define LINE_KEY(key)		   SPAN(",\"" key "\":")
 #define line_text(l, key, value)   line_put_text(l, LINE_KEY(key), value)
 #define line_str(l, key, value)	   line_text(l, key, span_str(value))
 #define line_number(l, key, value) line_put_number(l, LINE_KEY(key), value)
 #define line_addr(l, key, a)	   line_put_addr(l, LINE_KEY(key), a)
+#define line_end(l, key, a, end)   line_put_end(l, LINE_KEY(key), a, end)
 #define line_lower(l, key, value)  line_put_lower(l, LINE_KEY(key), value)
 #define line_known(l, key, value)                   \
 	do {                                        \
@@ -281,7 +296,7 @@ static void line_exchange(struct line *l, const struct audit *a)
 	line_true(l, "injected", a->injected);
 	line_known(l, "redactions", a->redactions);
 	line_known(l, "status", a->status);
-	if (a->kind != AUDIT_DNS) {
+	if (a->kind != AUDIT_DNS && a->kind != AUDIT_FLOW) {
 		line_number(l, "bytesOut", a->request_bytes);
 		line_number(l, "bytesIn", a->response_bytes);
 	}
@@ -317,8 +332,8 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	line_put(&l, SPAN("\""));
 	line_str(&l, "kind", kind_names[a->kind]);
 	line_text(&l, "sandbox", a->sandbox);
-	line_addr(&l, "client", &a->client);
-	line_addr(&l, "original", &a->original);
+	line_end(&l, "client", a, &a->client);
+	line_end(&l, "original", a, &a->original);
 	line_destination(&l, a);
 	line_decision(&l, a);
 	line_exchange(&l, a);

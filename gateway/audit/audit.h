@@ -28,6 +28,7 @@ enum audit_kind {
 	AUDIT_TUNNEL,  /* bytes passed unopened, or after an upgrade */
 	AUDIT_DNS,     /* a denied DNS question */
 	AUDIT_CONNECT, /* a connection that ended before any of these */
+	AUDIT_FLOW,    /* UDP or ICMP, when it began or was cut */
 	AUDIT_KIND_NUM,
 };
 

@@ -84,6 +84,22 @@ const struct grant *decide_connect(struct worker *w, const struct sandbox *s,
 	return ret->kind == VERDICT_ALLOW ? grant_issue(arena, ret) : NULL;
 }
 
+bool decide_flow(struct worker *w, const struct sandbox *s,
+		 enum policy_protocol protocol, struct span host,
+		 const struct addr *address, struct verdict *ret)
+{
+	const struct policy_query q = {
+		.stage = POLICY_CONNECT,
+		.protocol = protocol,
+		.host = host,
+		.address = address,
+		.port = address->port,
+	};
+
+	ask(w, s, &q, ret);
+	return ret->kind == VERDICT_ALLOW;
+}
+
 bool decide_address(struct worker *w, const struct sandbox *s,
 		    const struct addr *address, enum address_source source)
 {

@@ -22,6 +22,12 @@ const struct grant *decide_connect(struct worker *w, const struct sandbox *s,
 				   const struct addr *address,
 				   struct arena *arena, struct verdict *ret);
 
+/* A flow of UDP or ICMP to that address, which is known by the name host, or
+ * by none. Fills verdict; the guard comes on top. */
+bool decide_flow(struct worker *w, const struct sandbox *s,
+		 enum policy_protocol protocol, struct span host,
+		 const struct addr *address, struct verdict *ret);
+
 /* The address guard: may this address be dialled for this sandbox? Public
  * addresses may; others only if a pin put them there or a CIDR rule of policy
  * allows exactly them; the node's own addresses only by pin. */

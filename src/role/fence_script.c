@@ -201,7 +201,7 @@ static int put_ask(struct buf *out, const struct fence_rules *rules)
 			     "\t\tct mark & 0x%x == 0x%x meta mark set 0x0 "
 			     "accept\n"
 			     "\t\tct state != new counter drop\n"
-			     "\t\tfib daddr type != unicast counter drop\n",
+			     "\t\tfib daddr type != { unicast, local } counter drop\n",
 			     rules->ipv6 ? ""
 					 : "\t\tmeta nfproto ipv6 counter "
 					   "drop\n",

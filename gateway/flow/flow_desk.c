@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flow_desk.c - answer, and have live flows asked about again
+ *
+ * How it works: changes are numbered. A review covers all changes up to its
+ * beginning; a barrier of control is answered when a review has covered the
+ * changes before it. One review runs at a time. If the queue role is not there,
+ * or could not finish, barriers wait: nobody is told that a denial is in force
+ * while the kernel may still forward what it denies.
+ *
+ * Before control has told everything once there is nothing to decide by:
+ * questions are answered with "drop", and live flows are left alone, because a
+ * gateway that was just restarted would deny them all.
+ *
+ * A review also runs from time to time without a change, so that the names that
+ * live flows rest on are held as long as these live.
+ */
+
+#include "gateway/flow/flow_desk.h"
+
+#include <errno.h>
+
+#include "gateway/flow/flow_decide.h"
+#include "gateway/flow/flow_record.h"
+#include "gateway/inside.h"
+#include "gateway/registry/learned.h"
+#include "src/base/err.h"
+#include "src/base/list.h"
+#include "src/base/log.h"
+
+enum {
+	TICK_MS = 1000,
+	REFRESH_MS = LEARNED_HOLD_S * 1000 / 3,
+};
+
+/* A barrier that waits for the changes before it. */
+struct flow_wait {
+	struct list link;
+	uint32_t serial;
+	uint64_t change;
+};
+
+struct flow_desk {
+	struct worker *worker;
+	struct chan *queue; /* NULL: gone */
+	struct msg_queue_counters counters;
+	struct flow_rate *rate;
+	struct timer tick;
+	bool synced;
+	uint64_t changed;  /* the number of the last change */
+	uint64_t reviewed; /* covered by reviews that ended */
+	uint64_t covering; /* by the one under way */
+	uint32_t serial;   /* of the review under way; 0 = none */
+	uint64_t refresh_ms;
+	struct list waits; /* oldest first */
+};
+
+/* --- reviews --- */
+
+static void review_begin(struct flow_desk *d)
+{
+	const struct msg_none body = { 0 };
+
+	if (!d->queue || d->serial || !d->synced)
+		return;
+	d->serial = chan_serial(d->queue);
+	d->covering = d->changed;
+	d->refresh_ms = loop_now_ms(d->worker->loop) + REFRESH_MS;
+	(void)chan_send(d->queue, MSG_GATEWAY_REVIEW, d->serial, &body,
+			sizeof(body), SPAN_NONE, NULL, 0);
+}
+
+static void waits_answer(struct flow_desk *d)
+{
+	struct flow_wait *wait;
+
+	while ((wait = list_first(&d->waits, struct flow_wait, link)) &&
+	       wait->change <= d->reviewed) {
+		gateway_flows_synced(d->worker->gateway, wait->serial);
+		list_remove(&wait->link);
+		free(wait);
+	}
+}
+
+static bool review_take(struct flow_desk *d, uint32_t serial, int status)
+{
+	if (!d->serial || serial != d->serial)
+		return false;
+	d->serial = 0;
+	if (status)
+		return true; /* the next tick tries again */
+	d->reviewed = d->covering;
+	waits_answer(d);
+	if (d->changed > d->reviewed && !list_is_empty(&d->waits))
+		review_begin(d);
+	return true;
+}
+
+static void on_tick(struct timer *t)
+{
+	struct flow_desk *d = container_of(t, struct flow_desk, tick);
+
+	timer_start(t, TICK_MS);
+	if (d->changed > d->reviewed ||
+	    loop_now_ms(d->worker->loop) >= d->refresh_ms)
+		review_begin(d);
+}
+
+/* --- questions --- */
+
+static void flow_answer(struct flow_desk *d, uint32_t serial,
+			const struct msg_flow *flow)
+{
+	struct worker *w = d->worker;
+	struct msg_flow_verdict body = { .verdict = FLOW_DROP };
+	struct flow_decision decision = { .quiet = true };
+
+	if (d->synced && (!w->draining || flow->again)) {
+		flow_decide(w, flow, &decision);
+		body.verdict = decision.verdict;
+		worker_counted(w, flows);
+	}
+	(void)chan_send(d->queue, MSG_GATEWAY_FLOW, serial, &body, sizeof(body),
+			SPAN_NONE, NULL, 0);
+	if (decision.quiet)
+		return;
+	if (decision.verdict != FLOW_ALLOW && flow->again)
+		worker_counted(w, flows_cut);
+	else if (decision.verdict != FLOW_ALLOW)
+		worker_counted(w, flows_denied);
+	else if (!flow->again)
+		worker_counted(w, flows_allowed);
+	if (decision.verdict != FLOW_ALLOW || !flow->again)
+		flow_record(w, d->rate, flow, &decision);
+}
+
+/* --- the channel --- */
+
+static void queue_lose(struct flow_desk *d)
+{
+	d->queue = chan_free(d->queue);
+	d->serial = 0;
+}
+
+static void on_accuse(void *ctx)
+{
+	gateway_accuse(ctx, ROLE_QUEUE);
+}
+
+static void queue_accuse(struct flow_desk *d)
+{
+	struct gateway *g = d->worker->gateway;
+
+	loop_post(g->loop, on_accuse, g);
+	queue_lose(d);
+}
+
+static void on_queue(void *ctx, struct chan *c, struct chan_msg *m)
+{
+	struct flow_desk *d = ctx;
+	struct span tail;
+	const void *body = msg_body(m->type, m->payload, &tail);
+	bool fine = body && !tail.len && !m->fd_count;
+
+	(void)c;
+	if (fine && m->type == MSG_QUEUE_FLOW && m->serial)
+		flow_answer(d, m->serial, body);
+	else if (fine && m->type == MSG_QUEUE_REVIEWED)
+		fine = review_take(d, m->serial,
+				   ((const struct msg_result *)body)->status);
+	else if (fine && m->type == MSG_QUEUE_COUNTERS)
+		d->counters = *(const struct msg_queue_counters *)body;
+	else
+		fine = false;
+	if (!fine)
+		queue_accuse(d);
+}
+
+static void on_queue_closed(void *ctx, struct chan *c, int error)
+{
+	struct flow_desk *d = ctx;
+
+	(void)c;
+	log_warn("the queue role is gone: no new flows of UDP and ICMP");
+	if (error == -EPROTO)
+		queue_accuse(d);
+	else
+		queue_lose(d);
+}
+
+static const struct chan_ops queue_ops = { on_queue, on_queue_closed };
+
+void flow_desk_attach(struct flow_desk *d, int fd)
+{
+	queue_lose(d);
+	d->counters = (struct msg_queue_counters){ 0 };
+	if (chan_new(d->worker->loop, fd, &queue_ops, d, &d->queue)) {
+		d->queue = NULL;
+		return;
+	}
+	if (d->changed > d->reviewed)
+		review_begin(d);
+}
+
+/* --- the object --- */
+
+void flow_desk_changed(struct flow_desk *d)
+{
+	if (d)
+		d->changed++;
+}
+
+void flow_desk_sync(struct flow_desk *d, uint32_t serial, bool must_review)
+{
+	struct flow_wait *wait = must_alloc(sizeof(*wait));
+
+	d->synced = true;
+	list_init(&wait->link);
+	wait->serial = serial;
+	wait->change = must_review ? d->changed : 0;
+	list_push(&d->waits, &wait->link);
+	waits_answer(d);
+	if (d->changed > d->reviewed)
+		review_begin(d);
+}
+
+const struct msg_queue_counters *flow_desk_counters(const struct flow_desk *d)
+{
+	return &d->counters;
+}
+
+struct flow_desk *flow_desk_new(struct worker *w)
+{
+	struct flow_desk *d = must_alloc(sizeof(*d));
+
+	d->worker = w;
+	d->rate = flow_rate_new();
+	list_init(&d->waits);
+	timer_init(&d->tick, w->loop, on_tick);
+	timer_start(&d->tick, TICK_MS);
+	return d;
+}
+
+struct flow_desk *flow_desk_free(struct flow_desk *d)
+{
+	struct flow_wait *wait;
+
+	if (!d)
+		return NULL;
+	timer_stop(&d->tick);
+	d->queue = chan_free(d->queue);
+	while ((wait = list_first(&d->waits, struct flow_wait, link))) {
+		list_remove(&wait->link);
+		free(wait);
+	}
+	d->rate = flow_rate_free(d->rate);
+	free(d);
+	return NULL;
+}
