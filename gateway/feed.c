@@ -20,6 +20,8 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/io/chan.h"
+#include "src/role/config.h"
+#include "src/role/listeners.h"
 #include "src/text/json.h"
 #include "src/wire/host.h"
 
@@ -178,6 +180,26 @@ static void node_names(const struct json *object, enum name_source source,
 	}
 }
 
+/* The explicit proxy is found like a host of the hosts file: its name may be
+ * asked for, and leads nowhere else. */
+static void node_proxy(const struct config *c, struct names *names)
+{
+	static const struct span texts[] = { SPAN_INIT(LISTENERS_ADDR_V4),
+					     SPAN_INIT(LISTENERS_ADDR_V6) };
+	struct addr address;
+	unsigned i;
+
+	if (!c->explicit_proxy_port || !c->explicit_proxy_name[0])
+		return;
+	for (i = 0; i < ARRAY_LEN(texts); i++) {
+		must(addr_parse(texts[i], &address));
+		if (names_add(names, NAME_HOSTS,
+			      span_str(c->explicit_proxy_name), &address))
+			log_warn("the name of the explicit proxy is not "
+				 "answered: too many names");
+	}
+}
+
 static struct own_addresses *node_own(const struct json *list)
 {
 	size_t count = MIN(json_count(list), (size_t)OWN_MAX);
@@ -223,6 +245,7 @@ static void feed_node(struct gateway *g, const struct msg_scope *body, int fd)
 	p->node.names = names_new();
 	node_names(json_find(j, "pins"), NAME_PIN, p->node.names);
 	node_names(json_find(j, "hosts"), NAME_HOSTS, p->node.names);
+	node_proxy(g->config, p->node.names);
 	p->node.own = node_own(json_find(j, "own"));
 	node_upstreams(json_find(j, "upstreams"), &p->node);
 	parcel_send(p);

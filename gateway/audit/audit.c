@@ -334,6 +334,7 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	line_text(&l, "sandbox", a->sandbox);
 	line_end(&l, "client", a, &a->client);
 	line_end(&l, "original", a, &a->original);
+	line_str(&l, "proxy", a->proxy);
 	line_destination(&l, a);
 	line_decision(&l, a);
 	line_exchange(&l, a);

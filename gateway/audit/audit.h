@@ -51,6 +51,7 @@ struct audit {
 	struct addr client, original;
 	/* session */
 	const char *scheme; /* "https", "http", "tcp", "dns" */
+	const char *proxy;  /* how the explicit proxy was asked, or NULL */
 	struct span host;   /* name, or empty */
 	bool host_learned;  /* it was not said: our DNS gave it */
 	uint16_t port;

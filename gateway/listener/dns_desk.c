@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 #include "gateway/listener/listener.h"
 #include "gateway/pipeline/decide.h"
+#include "gateway/proxy/proxy.h"
 #include "gateway/registry/learned.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
@@ -37,7 +38,7 @@ static void on_decide(void *ctx, const struct dns_client *client,
 		return;
 	}
 	ret->token = sandbox_ref(s);
-	ret->allowed = decide_name(w, s, host, &v);
+	ret->allowed = decide_name(w, s, host, &v) || proxy_is_named(w, host);
 	if (!ret->allowed)
 		policy_sentence(facts_overlay(&w->facts),
 				facts_policy(&w->facts, s), &v, ret->text,

@@ -13,6 +13,7 @@
 #include "gateway/pipeline/admit.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/pipeline.h"
+#include "gateway/proxy/proxy.h"
 #include "gateway/redact/redact_body.h"
 #include "gateway/session/back.h"
 #include "gateway/session/denial.h"
@@ -327,7 +328,10 @@ static void exchange_admitted(struct exchange *x, enum step step)
 	if (step == STEP_NEXT) {
 		s->grant = a->grant;
 		s->facts_version = s->worker->facts.version;
-		exchange_decide(x);
+		if (s->proxied && proxy_is_connect(x))
+			proxy_tunnel(s); /* x is gone */
+		else
+			exchange_decide(x);
 		return;
 	}
 	decide_audit(s->worker, s->sandbox, &a->verdict, &x->arena, &x->audit);
@@ -344,7 +348,7 @@ static void on_admitted(void *ctx, struct admission *a, enum step step)
 }
 
 /* A plain HTTP connection is for the authority of its first request. */
-static void exchange_admit(struct exchange *x, const struct authority *a)
+void exchange_admit(struct exchange *x, const struct authority *a)
 {
 	struct session *s = x->session;
 	struct destination *d = &s->destination;
@@ -370,6 +374,10 @@ void exchange_begin(struct exchange *x)
 
 	x->audit.method = x->head.method;
 	x->audit.path = span_of(x->head.path.ptr, span_find(x->head.path, '?'));
+	if (x->session->proxied) {
+		proxy_begin(x);
+		return;
+	}
 	if (span_eq(x->head.method, SPAN("CONNECT"))) {
 		exchange_fail(x, AUDIT_REASON_MALFORMED, 405,
 			      "no proxy is spoken here: connect directly");
@@ -391,6 +399,8 @@ struct exchange *exchange_new(struct session *s, struct leg *front)
 {
 	struct exchange *x = must_realloc(NULL, sizeof(*x));
 
+	if (s->proxied)
+		proxy_forget(s);
 	memset(x, 0, offsetof(struct exchange, head.headers));
 	x->head.headers.count = 0;
 	x->session = s;

@@ -76,6 +76,9 @@ void exchange_fail(struct exchange *x, enum audit_reason reason,
 		   uint16_t status, const char *detail);
 /* The client went away: the front must not be called any more. */
 void exchange_abandon(struct exchange *x, enum audit_reason reason);
+/* For gateway/proxy: has the connection to this destination admitted, then goes
+ * on; session->destination.port and .original are set. */
+void exchange_admit(struct exchange *x, const struct authority *a);
 /* Policy changed. */
 void exchange_cut(struct exchange *x);
 

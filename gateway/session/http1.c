@@ -231,7 +231,9 @@ static void http1_begin(struct http1 *h, struct span head)
 		return;
 	}
 	head_drop_h2c(&x->head);
-	h->keep = x->head.keep_alive;
+	/* behind a CONNECT that is refused may come anything */
+	h->keep =
+		x->head.keep_alive && !span_eq(x->head.method, SPAN("CONNECT"));
 	body_init(&h->h1.body, x->head.body, x->head.length);
 	exchange_begin(x);
 }
@@ -388,6 +390,11 @@ void http1_drain(struct session *s)
 	if (!s->http1->exchange)
 		session_finish(s);
 	/* else http1_next() sees that the worker drains */
+}
+
+void http1_leave(struct session *s)
+{
+	http1_free(take_ptr(s->http1));
 }
 
 void http1_free(struct http1 *h)

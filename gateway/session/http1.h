@@ -18,5 +18,8 @@ void http1_timeout(struct session *s);
 /* Policy changed: what runs is ended if it cannot be decided anew. */
 void http1_cut(struct session *s);
 void http1_drain(struct session *s);
+/* A CONNECT was granted: HTTP ends here, without a word, and with it the
+ * exchange. What the client sent behind the head is left in s->in. */
+void http1_leave(struct session *s);
 /* The session is being freed; NULL is fine. */
 void http1_free(struct http1 *h);

@@ -121,14 +121,14 @@ void opening_begin(struct session *s)
 	struct opinion o;
 
 	opening_wait(s, OPENING_FIRST, s->worker->config->server_first_ms);
-	if (is_server_first(s->original.port) && opening_asks(s, &o))
+	if (is_server_first(s->destination.port) && opening_asks(s, &o))
 		opening_dial(s, &o);
 }
 
 static void opening_ask(struct session *s)
 {
 	const struct config *c = s->worker->config;
-	bool greets = is_server_first(s->original.port);
+	bool greets = is_server_first(s->destination.port);
 	enum audit_reason reason;
 	struct opinion o;
 

@@ -9,6 +9,7 @@
 #include "gateway/pipeline/bind.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/grant.h"
+#include "gateway/proxy/proxy.h"
 #include "gateway/session/enter.h"
 #include "gateway/session/http1.h"
 #include "gateway/session/http2.h"
@@ -39,18 +40,20 @@ enum {
 };
 
 static const char *const state_names[] = {
-	[SESSION_NONE] = "none",	   [SESSION_SNIFF] = "sniff",
-	[SESSION_ADMIT] = "admit",	   [SESSION_LEAF] = "leaf",
-	[SESSION_HANDSHAKE] = "handshake", [SESSION_HTTP] = "http",
-	[SESSION_PROBE] = "probe",	   [SESSION_HTTP2] = "http2",
-	[SESSION_DIAL] = "dial",	   [SESSION_SPLICE] = "splice",
-	[SESSION_OPENING] = "opening",
+	[SESSION_NONE] = "none",     [SESSION_PROXY] = "proxy",
+	[SESSION_SNIFF] = "sniff",   [SESSION_ADMIT] = "admit",
+	[SESSION_LEAF] = "leaf",     [SESSION_HANDSHAKE] = "handshake",
+	[SESSION_HTTP] = "http",     [SESSION_PROBE] = "probe",
+	[SESSION_HTTP2] = "http2",   [SESSION_DIAL] = "dial",
+	[SESSION_SPLICE] = "splice", [SESSION_OPENING] = "opening",
 };
 _Static_assert(ARRAY_LEN(state_names) == SESSION_STATE_NUM, "all states");
 
 /* What each state may become; SESSION_NONE (the end) always. */
 static const unsigned state_moves[SESSION_STATE_NUM] = {
-	[SESSION_NONE] = 1u << SESSION_SNIFF,
+	[SESSION_NONE] = 1u << SESSION_SNIFF | 1u << SESSION_PROXY,
+	[SESSION_PROXY] =
+		1u << SESSION_HTTP | 1u << SESSION_ADMIT | 1u << SESSION_SNIFF,
 	[SESSION_SNIFF] = 1u << SESSION_ADMIT | 1u << SESSION_LEAF |
 			  1u << SESSION_HANDSHAKE | 1u << SESSION_HTTP |
 			  1u << SESSION_DIAL | 1u << SESSION_PROBE |
@@ -59,10 +62,12 @@ static const unsigned state_moves[SESSION_STATE_NUM] = {
 			    1u << SESSION_HANDSHAKE | 1u << SESSION_HTTP |
 			    1u << SESSION_DIAL | 1u << SESSION_PROBE,
 	[SESSION_ADMIT] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE |
-			  1u << SESSION_DIAL | 1u << SESSION_PROBE,
+			  1u << SESSION_DIAL | 1u << SESSION_PROBE |
+			  1u << SESSION_SNIFF, /* SOCKS5 */
 	[SESSION_PROBE] = 1u << SESSION_LEAF | 1u << SESSION_HANDSHAKE,
 	[SESSION_LEAF] = 1u << SESSION_HANDSHAKE,
 	[SESSION_HANDSHAKE] = 1u << SESSION_HTTP | 1u << SESSION_HTTP2,
+	[SESSION_HTTP] = 1u << SESSION_SNIFF, /* CONNECT */
 	[SESSION_DIAL] = 1u << SESSION_SPLICE,
 };
 
@@ -114,7 +119,7 @@ void session_finish(struct session *s)
 
 /* -- the end before anything was exchanged ------------------------------- */
 
-static void session_audit(struct session *s, enum audit_reason reason)
+void session_audit(struct session *s, enum audit_reason reason)
 {
 	s->audit.allowed = false;
 	s->audit.reason = reason;
@@ -151,6 +156,13 @@ static void on_timer(struct timer *t)
 	case SESSION_SNIFF:
 	case SESSION_OPENING:
 		opening_timeout(s);
+		return;
+	case SESSION_PROXY:
+		if (!buf_len(&s->in)) { /* never said a word */
+			session_free(s);
+			return;
+		}
+		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
 		return;
 	case SESSION_HANDSHAKE:
 		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
@@ -307,38 +319,53 @@ static void session_open_tls(struct session *s)
 
 /* -- admission ------------------------------------------------------------ */
 
-static void session_admitted(struct session *s, enum step step)
+/* Bytes that are neither TLS nor HTTP. Without a proved name admission has
+ * asked about bindings. */
+static bool session_may_pass_unseen(const struct session *s)
+{
+	return grant_passthrough(s->grant) ||
+	       (!grant_inspect(s->grant) &&
+		!bind_concerns_any(s->worker, s->sandbox, &s->destination));
+}
+
+/* Granted: opened where something inside is to be seen, else spliced. */
+static void session_serve(struct session *s)
 {
 	struct worker *w = s->worker;
 	bool tls = s->destination.scheme == SCHEME_HTTPS;
 
-	timer_stop(&s->timer);
-	s->audit.host = host_span(&s->destination.host);
-	s->audit.host_learned = s->admission.learned;
-	decide_audit(w, s->sandbox, &s->admission.verdict, &s->arena,
-		     &s->audit);
-	if (step != STEP_NEXT) {
-		if (tls)
-			session_alert(s, s->admission.reason,
-				      ALERT_ACCESS_DENIED);
-		else
-			session_refuse(s, s->admission.reason);
-		return;
-	}
-	s->grant = s->admission.grant;
-	s->facts_version = w->facts.version;
 	if (tls && !grant_passthrough(s->grant) &&
 	    (grant_inspect(s->grant) ||
 	     bind_concerns(w, s->sandbox, &s->destination))) {
 		session_open_tls(s);
 		return;
 	}
-	if (!tls && grant_inspect(s->grant)) { /* nothing here to look at */
+	if (!tls && !session_may_pass_unseen(s)) { /* nothing to look at */
 		session_refuse(s, AUDIT_REASON_NOT_TLS_OR_HTTP);
 		return;
 	}
 	session_move(s, SESSION_DIAL);
 	tunnel_dial(s);
+}
+
+static void session_admitted(struct session *s, enum step step)
+{
+	struct worker *w = s->worker;
+
+	timer_stop(&s->timer);
+	s->audit.host = host_span(&s->destination.host);
+	s->audit.host_learned = s->admission.learned;
+	decide_audit(w, s->sandbox, &s->admission.verdict, &s->arena,
+		     &s->audit);
+	if (step == STEP_NEXT) {
+		s->grant = s->admission.grant;
+		s->facts_version = w->facts.version;
+		session_serve(s);
+	} else if (s->destination.scheme == SCHEME_HTTPS) {
+		session_alert(s, s->admission.reason, ALERT_ACCESS_DENIED);
+	} else {
+		session_refuse(s, s->admission.reason);
+	}
 }
 
 static void on_admitted(void *ctx, struct admission *a, enum step step)
@@ -356,6 +383,13 @@ void session_admit(struct session *s, enum scheme scheme)
 	s->audit.host = host_span(&s->destination.host);
 	s->audit.port = s->destination.port;
 	stream_want(s->client, 0);
+	if (s->grant) { /* when a proxy request named it */
+		timer_stop(&s->timer);
+		decide_audit(s->worker, s->sandbox, &s->admission.verdict,
+			     &s->arena, &s->audit);
+		session_serve(s);
+		return;
+	}
 	step = admit_start(&s->admission, on_admitted, s);
 	if (step != STEP_WAIT) {
 		session_admitted(s, step);
@@ -365,6 +399,20 @@ void session_admit(struct session *s, enum scheme scheme)
 }
 
 /* -- the first bytes ------------------------------------------------------ */
+
+/* The name in the ClientHello is the destination, or must be the one that the
+ * proxy request gave. Without any, that one stands. */
+static bool session_take_sni(struct session *s, const struct hello *hello)
+{
+	struct host *host = &s->destination.host;
+
+	if (!hello->has_sni || hello->sni_is_address)
+		return true;
+	if (s->grant)
+		return span_eq(host_span(host), host_span(&hello->sni));
+	*host = hello->sni;
+	return true;
+}
 
 /* True: decided (s may be gone). False: more bytes are needed. */
 static bool session_hello(struct session *s)
@@ -382,8 +430,14 @@ static bool session_hello(struct session *s)
 		session_alert(s, AUDIT_REASON_MALFORMED, ALERT_DECODE_ERROR);
 		return true;
 	}
-	if (hello.has_sni && !hello.sni_is_address)
-		s->destination.host = hello.sni;
+	if (!session_take_sni(s, &hello)) {
+		s->audit.scheme = "https";
+		s->audit.detail =
+			arena_printf(&s->arena, "the ClientHello is for \"%s\"",
+				     hello.sni.text);
+		session_alert(s, AUDIT_REASON_MISDIRECTED, ALERT_ACCESS_DENIED);
+		return true;
+	}
 	s->offers_h2 = hello.offers_h2;
 	session_admit(s, SCHEME_HTTPS);
 	return true;
@@ -401,6 +455,8 @@ static bool session_recognise(struct session *s)
 		session_admit(s, SCHEME_TCP);
 	if (http <= 0)
 		return http < 0;
+	if (s->grant) /* by CONNECT: requests must be for that destination */
+		s->destination.scheme = SCHEME_HTTP;
 	s->audit.scheme = "http";
 	s->origin = origin_free(s->origin); /* dialled for a silent client */
 	session_move(s, SESSION_HTTP);
@@ -444,6 +500,9 @@ static void on_client(struct stream *stream, void *ctx, unsigned events)
 	(void)stream;
 	(void)events;
 	switch (s->state) {
+	case SESSION_PROXY:
+		proxy_on_client(s);
+		return;
 	case SESSION_SNIFF:
 	case SESSION_OPENING:
 		session_sniff(s);
@@ -465,6 +524,16 @@ static void on_client(struct stream *stream, void *ctx, unsigned events)
 		break;
 	}
 	must(false); /* nothing was wanted in these states */
+}
+
+void session_open(struct session *s)
+{
+	session_move(s, SESSION_SNIFF);
+	stream_want(s->client, STREAM_READABLE);
+	opening_begin(s);
+	if (buf_len(&s->in))
+		(void)session_recognise(s);
+	/* s may be gone */
 }
 
 void session_new(struct worker *w, int fd, const struct addr *client,
@@ -510,14 +579,16 @@ void session_new(struct worker *w, int fd, const struct addr *client,
 	list_init(&s->link);
 	list_push(&w->sessions, &s->link);
 	worker_counted(w, connections_open);
-	session_move(s, SESSION_SNIFF);
 	stream_set_owner(stream, on_client, s);
-	stream_want(stream, STREAM_READABLE);
-	opening_begin(s);
+	if (proxy_is_dialled(w, original))
+		proxy_start(s);
+	else
+		session_open(s);
 }
 
 /* Would it be made today, and made like this? What passes unopened may not be
- * something whose requests policy wants to see. */
+ * something whose requests policy wants to see; and what a proxy request named
+ * is served by the grant that it got. */
 static bool session_may_go_on(struct session *s)
 {
 	struct destination *d = &s->destination;
@@ -531,12 +602,15 @@ static bool session_may_go_on(struct session *s)
 	may = decide_connect(w, s->sandbox, d, to, &arena, &v) &&
 	      decide_address(w, s->sandbox, to, d->source);
 	arena_fini(&arena);
+	if (s->state == SESSION_SNIFF || s->state == SESSION_OPENING)
+		may = may && v.inspect == grant_inspect(s->grant) &&
+		      v.passthrough == grant_passthrough(s->grant);
 	return may && !(tunnel && v.inspect && !v.passthrough);
 }
 
 void session_recheck(struct session *s)
 {
-	if (s->state == SESSION_OPENING) {
+	if (s->state == SESSION_OPENING && !s->grant) {
 		opening_recheck(s);
 		return; /* s may be gone */
 	}

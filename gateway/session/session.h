@@ -31,7 +31,11 @@ struct worker;
 
 enum session_state {
 	SESSION_NONE,
-	/* Addresses and sandbox are known; the first bytes are awaited. */
+	/* The explicit proxy was dialled; SOCKS5 is not through, or not even
+	 * the first byte is here (gateway/proxy/). */
+	SESSION_PROXY,
+	/* Addresses and sandbox are known; the first bytes are awaited. Set
+	 * destination.host: a proxy request named it, and it was admitted. */
 	SESSION_SNIFF,
 	/* The client is silent and what it dialled was dialled: whoever speaks
 	 * first decides what this is (opening.c). */
@@ -82,6 +86,10 @@ struct session {
 	struct http1 *http1; /* HTTP */
 	struct http2 *http2; /* HTTP2 */
 	bool offers_h2;	     /* the ClientHello did */
+	/* The explicit proxy is spoken to: the connection has no destination,
+	 * requests name their own. Until one of them opens a tunnel. */
+	bool proxied;
+	bool socks_greeted; /* PROXY: a method was agreed on */
 };
 
 /* Takes fd. iface: name of the interface it came in by. */
@@ -96,10 +104,14 @@ void session_recheck(struct session *s);
 /* No more exchanges after the present one. */
 void session_drain(struct session *s);
 
-/* For the files of this folder. */
+/* For the files of this folder and of gateway/proxy/. */
 void session_move(struct session *s, enum session_state to);
 void session_deadline(struct session *s, uint32_t delay_ms);
 /* It is known what is spoken: may it be made? The session may be gone then. */
 void session_admit(struct session *s, enum scheme scheme);
-/* One record: it ended before anything was exchanged. And a reset. */
+/* SESSION_SNIFF, with what is in s->in already. */
+void session_open(struct session *s);
+/* One record: it ended before anything was exchanged. */
+void session_audit(struct session *s, enum audit_reason reason);
+/* The same, and a reset. */
 void session_refuse(struct session *s, enum audit_reason reason);

@@ -44,7 +44,8 @@ struct destination {
 	struct host host; /* what was asked for; "" = no name at all */
 	uint16_t port;
 	enum address_source source;
-	struct addr original; /* what the sandbox dialled */
+	/* What the sandbox dialled; port 0: it gave a proxy the name only. */
+	struct addr original;
 	/* checked addresses, best first, with port */
 	struct addr addrs[DESTINATION_ADDRS_MAX];
 	unsigned addr_count;

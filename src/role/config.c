@@ -137,6 +137,10 @@ static int finish_ports(const struct config *c, const struct doc_node *root,
 		return refuse(root, "proxyPort", "", d,
 			      "proxyPort: found 53, which DNS has, expected "
 			      "another port");
+	if (c->explicit_proxy_port == DNS_PORT)
+		return refuse(root, "explicitProxyPort", "", d,
+			      "explicitProxyPort: found 53, which DNS has, "
+			      "expected another port");
 	return 0;
 }
 

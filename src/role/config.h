@@ -50,6 +50,8 @@ struct config {
 	uint32_t route_table;		  /* "routeTable" */
 	uint16_t queue_number;		  /* "queueNumber" */
 	uint16_t proxy_port;		  /* "proxyPort" */
+	uint16_t explicit_proxy_port;	  /* "explicitProxyPort"; 0 = off */
+	char *explicit_proxy_name;	  /* "explicitProxyName"; canonical */
 	unsigned loops;			  /* "loops": 0 = one per core */
 	/* "dns" */
 	struct addr *dns_upstreams; /* "upstreams"; empty: resolv.conf */

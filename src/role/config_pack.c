@@ -83,6 +83,7 @@ static size_t flat_size(enum config_kind kind)
 	case CONFIG_PATH_OR_NONE:
 	case CONFIG_NAME:
 	case CONFIG_USER:
+	case CONFIG_HOST:
 	case CONFIG_INTERFACES:
 	case CONFIG_PATHS:
 	case CONFIG_ADDRS:

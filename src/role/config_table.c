@@ -67,6 +67,7 @@ static void field_free(const struct config_keyword *k, struct config *c)
 	case CONFIG_PATH_OR_NONE:
 	case CONFIG_NAME:
 	case CONFIG_USER:
+	case CONFIG_HOST:
 		free(*(char **)config_field(k, c));
 		return;
 	case CONFIG_INTERFACES:

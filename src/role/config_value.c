@@ -129,6 +129,7 @@ static bool text_is_valid(enum config_kind kind, struct span s)
 	case CONFIG_INTERFACES:
 		return is_interface(s);
 	case CONFIG_NONE:
+	case CONFIG_HOST:
 	case CONFIG_LEVEL:
 	case CONFIG_BOOL:
 	case CONFIG_U16:
@@ -171,6 +172,21 @@ static int set_string(const struct config_keyword *k, struct config *c,
 	if (r)
 		return r;
 	string_replace(config_field(k, c), text);
+	return 0;
+}
+
+static int set_host(const struct config_keyword *k, struct config *c,
+		    const struct doc_node *n, struct diag *d)
+{
+	struct host host = { 0 };
+	struct span text;
+	int r = doc_get_string(n, &text, d);
+
+	if (r)
+		return r;
+	if (text.len && !host_canon(text, &host))
+		return doc_found_value(n, expected(k->kind), d);
+	string_replace(config_field(k, c), host_span(&host));
 	return 0;
 }
 
@@ -371,6 +387,7 @@ static const struct {
 	[CONFIG_PATH_OR_NONE] = { "an absolute path or \"\"", set_string },
 	[CONFIG_NAME] = { "a file name without folders", set_string },
 	[CONFIG_USER] = { "an account name or \"\"", set_string },
+	[CONFIG_HOST] = { "a host name or \"\"", set_host },
 	[CONFIG_LEVEL] = { "error, warn, info or debug", set_level },
 	[CONFIG_BOOL] = { "true or false", set_bool },
 	[CONFIG_U16] = { "a number", set_number },
@@ -382,7 +399,7 @@ static const struct {
 	[CONFIG_ADDRS] = { "ip or ip:port", set_addrs },
 	[CONFIG_PINS] = { "a map of names to lists of addresses", set_pins },
 };
-static_assert(CONFIG_KIND_NUM == 14, "kinds has one row per kind");
+static_assert(CONFIG_KIND_NUM == 15, "kinds has one row per kind");
 
 static const char *expected(enum config_kind kind)
 {
@@ -400,6 +417,7 @@ void config_value_default(const struct config_keyword *k, struct config *c)
 	case CONFIG_PATH_OR_NONE:
 	case CONFIG_NAME:
 	case CONFIG_USER:
+	case CONFIG_HOST:
 		string_replace(config_field(k, c), text);
 		return;
 	case CONFIG_LEVEL:

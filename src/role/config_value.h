@@ -14,6 +14,7 @@ enum config_kind {
 	CONFIG_PATH_OR_NONE, /* char *: the same, or "" */
 	CONFIG_NAME,	     /* char *: a file name without folders, or "" */
 	CONFIG_USER,	     /* char *: an account name, or "" */
+	CONFIG_HOST,	     /* char *: a canonical host name, or "" */
 	CONFIG_LEVEL,	     /* enum log_level */
 	CONFIG_BOOL,	     /* bool */
 	CONFIG_U16,	     /* uint16_t */

@@ -76,8 +76,8 @@ static enum h1_error parse_absolute(struct h1_request *req)
 	return H1_OK;
 }
 
-/* Without the port that the scheme implies anyway. CONNECT has no scheme, and
- * clients differ in whether Host repeats its port. */
+/* Without the port, if it is this one, which the scheme implies anyway. An
+ * empty `port` is any. */
 static struct span without_port(struct span authority, struct span port)
 {
 	struct span bare = authority;
@@ -126,17 +126,20 @@ static enum h1_error parse_target(struct h1_request *req)
 static enum h1_error check_host(struct h1_request *req,
 				const struct h1_facts *facts)
 {
-	struct span host, port = SPAN_NONE;
+	struct span host, port;
 
 	if (!facts->host)
 		return req->minor == 0 ? H1_OK : H1_E_HOST_MISSING;
+	/* A CONNECT goes no further, and some clients (Node.js) put the
+	 * proxy's own name here. */
+	if (span_eq(req->method, SPAN("CONNECT")))
+		return H1_OK;
 	host = facts->host->value;
 	if (!req->authority.len) {
 		req->authority = host;
 		return host.len ? H1_OK : H1_E_HOST;
 	}
-	if (req->absolute)
-		port = req->absolute_https ? SPAN("443") : SPAN("80");
+	port = req->absolute_https ? SPAN("443") : SPAN("80");
 	if (!span_eq_nocase(without_port(host, port),
 			    without_port(req->authority, port)))
 		return H1_E_HOST_DIFFERS;

@@ -42,6 +42,8 @@ static void config__defaults(void **state)
 	assert_int_equal(c->route_table, 23057);
 	assert_int_equal(c->queue_number, 23057);
 	assert_int_equal(c->proxy_port, 15001);
+	assert_int_equal(c->explicit_proxy_port, 3128);
+	assert_string_equal(c->explicit_proxy_name, "proxy.sallyport.internal");
 	assert_int_equal(c->loops, 0);
 	assert_in_range(config_loops(c), 1, CONFIG_LOOPS_MAX);
 	assert_int_equal(c->dns_upstream_count, 0);
@@ -84,6 +86,7 @@ static const char full[] =
 	"\"auditFile\": \"/a/b\", \"user\": \"\", \"logLevel\": \"debug\",\n"
 	"\"sandboxInterfaces\": [\"veth-*\", \"br0\"], \"fwmark\": 7,\n"
 	"\"routeTable\": 300, \"queueNumber\": 9, \"proxyPort\": 1, \"loops\": 3,\n"
+	"\"explicitProxyPort\": 0, \"explicitProxyName\": \"P.Example.\",\n"
 	"\"dns\": {\"upstreams\": [\"9.9.9.9\", \"[::1]:5353\"],\n"
 	" \"timeoutMs\": 50, \"minTtlS\": 0, \"maxTtlS\": 1,\n"
 	" \"hostsFile\": \"\"},\n"
@@ -118,6 +121,8 @@ static void config__every_keyword(void **state)
 	assert_int_equal(c->dns_upstreams[0].port, 53);
 	assert_int_equal(c->dns_upstreams[1].port, 5353);
 	assert_string_equal(c->hosts_file, "");
+	assert_int_equal(c->explicit_proxy_port, 0);
+	assert_string_equal(c->explicit_proxy_name, "p.example");
 	assert_int_equal(c->pin_count, 1);
 	assert_string_equal(c->pins[0].name, "api.example.com");
 	assert_int_equal(c->pins[0].addr_count, 2);
@@ -185,6 +190,8 @@ static const struct {
 	{ "{\"proxyPort\": 0}", 1, 15, "from 1 to 65535" },
 	{ "{\"proxyPort\": 65536}", 1, 15, "from 1 to 65535" },
 	{ "{\"proxyPort\": 53}", 1, 15, "another port" },
+	{ "{\"explicitProxyPort\": 53}", 1, 23, "another port" },
+	{ "{\"explicitProxyName\": \"1.2.3.4\"}", 1, 23, "a host name" },
 	{ "{\"routeTable\": 254}", 1, 16, "from 256" },
 	{ "{\"fwmark\": \"0x5a11\"}", 1, 12, "whole number" },
 	{ "{\"loops\": 257}", 1, 11, "from 0 to 256" },
