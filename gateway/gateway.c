@@ -15,6 +15,7 @@
 #include "certs/leaf_cache.h"
 #include "certs/leaf_key.h"
 #include "certs/trust.h"
+#include "gateway/registry/budget.h"
 #include "gateway/registry/learned.h"
 #include "gateway/flow/flow_desk.h"
 #include "gateway/registry/quota.h"
@@ -42,6 +43,11 @@ struct leaf_cache *gateway_leaf_cache(struct gateway *g)
 struct learned *gateway_learned(struct gateway *g)
 {
 	return g->learned;
+}
+
+struct budget *gateway_budget(struct gateway *g)
+{
+	return g->budget;
 }
 
 struct quotas *gateway_quotas(struct gateway *g)
@@ -393,6 +399,7 @@ static void gateway_init(struct gateway *g, const struct config *config)
 	list_init(&g->syncs);
 	gateway_init_tls(g);
 	g->learned = learned_new();
+	g->budget = budget_new(config->dns_new_names_per_minute);
 	g->quotas = quotas_new();
 	must(loop_new(&g->loop) == 0);
 	g->worker_count = config_loops(config);
@@ -415,6 +422,7 @@ static void gateway_fini(struct gateway *g)
 	g->loop = loop_free(g->loop);
 	g->leaf_cache = leaf_cache_free(g->leaf_cache);
 	g->learned = learned_free(g->learned);
+	g->budget = budget_free(g->budget);
 	g->quotas = quotas_free(g->quotas);
 	EVP_PKEY_free(g->leaf_key);
 	SSL_CTX_free(g->client_ctx);

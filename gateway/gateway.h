@@ -16,6 +16,7 @@
 
 #include "src/base/attrib.h"
 
+struct budget;
 struct config;
 struct gateway;
 struct learned;
@@ -25,5 +26,7 @@ struct quotas;
 int gateway_run(const struct config *config);
 /* What DNS told the sandboxes (registry/learned.h). Any thread. */
 struct learned *gateway_learned(struct gateway *g);
+/* What they may still have looked up (registry/budget.h). Any thread. */
+struct budget *gateway_budget(struct gateway *g);
 /* What sandboxes use (registry/quota.h). Any thread. */
 struct quotas *gateway_quotas(struct gateway *g);

@@ -42,6 +42,7 @@ struct gateway {
 	struct ssl_ctx_st *client_ctx, *origin_ctx;
 	struct leaf_cache *leaf_cache;
 	struct learned *learned;
+	struct budget *budget;
 	struct quotas *quotas;
 	struct evp_pkey_st *leaf_key;
 	char leaf_spki[256];

@@ -133,6 +133,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	facts_init(&w->facts, gateway_quotas(g));
 	worker_limits(w->config, &w->facts.limits);
 	w->facts.learned = gateway_learned(g);
+	w->facts.budget = gateway_budget(g);
 	must(loop_new(&w->loop) == 0);
 	w->facts.loop = w->loop;
 	loop_on_turn_end(w->loop, on_turn_end, w);

@@ -11,6 +11,7 @@
 
 static const char *const source_names[VERDICT_SOURCE_NUM] = {
 	[VERDICT_NOTHING] = "no policy",
+	[VERDICT_FOREIGN_RESOLVER] = "foreign resolver",
 	[VERDICT_OVERLAY_DENY] = "operator deny",
 	[VERDICT_OVERLAY_ALLOW] = "operator allow",
 	[VERDICT_ADDRESS_DENY] = "address rule",
@@ -70,6 +71,7 @@ void policy_origin(const struct snapshot *overlay,
 		ret->file = snap_text(policy->head, policy->head->file);
 		ret->line = policy->head->line;
 		return;
+	case VERDICT_FOREIGN_RESOLVER:
 	case VERDICT_NOTHING:
 	case VERDICT_SOURCE_NUM:
 		return;
@@ -108,6 +110,11 @@ const char *policy_sentence(const struct snapshot *overlay,
 			       "%.*s (%.*s:%u)",
 			       did, SPAN_FMT(o.policy), SPAN_FMT(o.file),
 			       o.line);
+		return dst;
+	case VERDICT_FOREIGN_RESOLVER:
+		(void)snprintf(dst, size,
+			       "denied as a resolver of others: no rule allows "
+			       "exactly this host or address");
 		return dst;
 	case VERDICT_NOTHING:
 	case VERDICT_SOURCE_NUM:

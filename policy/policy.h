@@ -65,6 +65,9 @@ enum verdict_kind {
 /* What decided. */
 enum verdict_source {
 	VERDICT_NOTHING, /* zero: no policy at all */
+	/* Not of policy_match(): allowed, but for a resolver of others, which
+	 * only a rule for exactly it allows; see gateway/dns/foreign.h. */
+	VERDICT_FOREIGN_RESOLVER,
 	VERDICT_OVERLAY_DENY,
 	VERDICT_OVERLAY_ALLOW,
 	VERDICT_ADDRESS_DENY, /* step 3 */

@@ -33,6 +33,7 @@ static bool chase_scan(struct chase *c, const struct dns_message *m,
 	uint32_t alias_ttl_s = UINT32_MAX;
 	struct dns_record record;
 	bool is_alias = false;
+	struct span before;
 	struct addr a;
 
 	while (dns_walk_next(&w, m, &record) && record.section == DNS_ANSWER) {
@@ -43,7 +44,8 @@ static bool chase_scan(struct chase *c, const struct dns_message *m,
 			chase_take_addr(c, &a);
 			c->ttl_s = MIN(c->ttl_s, record.ttl_s);
 		} else if (record.type == DNS_TYPE_CNAME && !is_alias) {
-			is_alias = dns_record_target(m, &record, ret_target);
+			is_alias = dns_record_target(m, &record, &before,
+						     ret_target);
 			alias_ttl_s = record.ttl_s;
 		}
 	}

@@ -22,6 +22,7 @@
 #include "src/base/err.h"
 #include "src/io/loop.h"
 #include "src/wire/dns_emit.h"
+#include "src/wire/dns_relay.h"
 
 /* What is done with an allowed question of a type. */
 enum type_way {
@@ -44,10 +45,8 @@ static const struct type_row type_rows[] = {
 	{ DNS_TYPE_TXT, WAY_FORWARD, NULL },
 	{ DNS_TYPE_SRV, WAY_FORWARD, NULL },
 	{ DNS_TYPE_CAA, WAY_FORWARD, NULL },
-	/* They carry ECH keys, which would hide the name from policy, and
-	 * hints of HTTP/3 and addresses. */
-	{ DNS_TYPE_SVCB, WAY_WITHHOLD, "service bindings are withheld" },
-	{ DNS_TYPE_HTTPS, WAY_WITHHOLD, "service bindings are withheld" },
+	{ DNS_TYPE_SVCB, WAY_FORWARD, NULL }, /* cleaned, wire/dns_svcb.h */
+	{ DNS_TYPE_HTTPS, WAY_FORWARD, NULL },
 	{ 0, WAY_WITHHOLD, "questions of this type are not answered here" },
 };
 
@@ -67,38 +66,6 @@ void path_init(struct dns_path *path, struct dns_server *s,
 	path->ops = ops;
 	path->question_count = 0;
 	list_init(&path->questions);
-}
-
-static void load_key(const struct dns_client *client, uint8_t key[20])
-{
-	memcpy(key, client->source.ip, 16);
-	memcpy(key + 16, &client->ifindex, 4);
-}
-
-struct client_load *load_at(struct dns_server *s,
-			    const struct dns_client *client)
-{
-	struct client_load *load;
-	uint8_t key[20];
-
-	load_key(client, key);
-	load = map_find(&s->loads, span_of(key, sizeof(key)));
-	if (load)
-		return load;
-	load = must_alloc(sizeof(*load));
-	load->server = s;
-	memcpy(load->key, key, sizeof(key));
-	(void)map_set(&s->loads, span_of(key, sizeof(key)), load);
-	return load;
-}
-
-void load_settle(struct client_load *load)
-{
-	if (load->questions || load->connections)
-		return;
-	(void)map_take(&load->server->loads,
-		       span_of(load->key, sizeof(load->key)));
-	free(load);
 }
 
 /* Keeps a copy of q until the resolver calls back; NULL: over a limit. */
@@ -148,6 +115,7 @@ static void question_settle(struct question *q, uint16_t rcode)
 		.host = host_span(&q->host),
 		.type = q->query.type,
 		.rcode = rcode,
+		.end = q->end,
 		.tcp = q->path->ops->tcp,
 		.source = q->source,
 		.addrs = q->addrs,
@@ -169,6 +137,7 @@ void path_fini(struct dns_path *path)
 	list_for_each(it, &path->questions)
 	{
 		q = container_of(it, struct question, link);
+		q->end = DNS_END_FAILED;
 		question_settle(q, DNS_SERVFAIL);
 		question_free(q);
 	}
@@ -219,6 +188,7 @@ static void question_refuse(struct question *q, enum dns_rcode rcode,
 			    const char *text)
 {
 	q->path->server->counters->refused++;
+	q->end = DNS_END_REFUSED;
 	question_say(q, rcode, DNS_EDE_NOT_SUPPORTED, text);
 }
 
@@ -229,6 +199,33 @@ static void question_overload(struct question *q)
 		     "too many questions are under way");
 }
 
+/* The owner said why. */
+static void question_deny(struct question *q)
+{
+	struct dns_counters *counters = q->path->server->counters;
+	bool limited = q->decision.allowed || q->decision.limited;
+
+	q->end = q->decision.allowed ? DNS_END_LIMITED : DNS_END_DENIED;
+	if (limited) {
+		counters->limited++;
+		question_say(q, DNS_REFUSED, DNS_EDE_PROHIBITED,
+			     q->decision.text);
+		return;
+	}
+	counters->denied++;
+	question_say(q, DNS_NXDOMAIN, DNS_EDE_FILTERED, q->decision.text);
+}
+
+/* There are records, and none may be seen. The name exists: NXDOMAIN would
+ * be a lie that is kept for other types too. */
+static void question_withhold(struct question *q, enum dns_ede ede,
+			      const char *text)
+{
+	q->path->server->counters->filtered++;
+	q->end = DNS_END_FILTERED;
+	question_say(q, DNS_NOERROR, ede, text);
+}
+
 static void question_fail(struct question *q)
 {
 	q->path->server->counters->failed++;
@@ -236,31 +233,50 @@ static void question_fail(struct question *q)
 		     "no upstream server gave a usable answer");
 }
 
-/* The addresses of the family that was asked for. */
-static void question_take_addrs(struct question *q,
-				const struct name_answer *answer)
+/* Of the family that was asked for, those that may be seen. Returns how many
+ * may not. */
+static unsigned question_take_addrs(struct question *q,
+				    const struct name_answer *answer)
 {
+	struct dns_server *s = q->path->server;
 	bool v4 = q->query.type == DNS_TYPE_A;
-	unsigned i;
+	const struct addr *a;
+	unsigned left_out = 0;
 
 	q->addr_count = 0;
-	for (i = 0; i < answer->count; i++)
-		if (addr_is_v4(&answer->addrs[i]) == v4)
-			q->addrs[q->addr_count++] = answer->addrs[i];
+	for (a = answer->addrs; a < answer->addrs + answer->count; a++) {
+		if (addr_is_v4(a) != v4)
+			continue;
+		if (s->ops->may_see(s->ctx, &q->decision, host_span(&q->host),
+				    a, answer->source))
+			q->addrs[q->addr_count++] = *a;
+		else
+			left_out++;
+	}
+	s->counters->addresses_left_out += left_out;
+	return left_out;
 }
 
 static void question_answer(struct question *q,
 			    const struct name_answer *answer)
 {
 	struct dns_reply reply = { .addrs = q->addrs };
+	unsigned left_out;
 
 	q->source = answer->source;
 	if (answer->status == NAME_FAILED) {
 		question_fail(q);
 		return;
 	}
+	left_out = question_take_addrs(q, answer);
+	if (left_out && !q->addr_count) {
+		question_withhold(q, DNS_EDE_FILTERED,
+				  "the name resolves only to addresses a "
+				  "sandbox may not reach");
+		return;
+	}
 	q->path->server->counters->answered++;
-	question_take_addrs(q, answer);
+	q->end = DNS_END_ANSWERED;
 	q->ttl_s = resolver_clamp_ttl(q->path->server->resolver, answer->ttl_s);
 	reply.addr_count = q->addr_count;
 	reply.ttl_s = q->ttl_s;
@@ -296,6 +312,17 @@ static void question_on_lookup(void *ctx, const struct name_answer *answer)
 	question_done(q);
 }
 
+/* What was allowed goes upstream now, if the owner still agrees. */
+static bool question_may_ask(struct question *q)
+{
+	struct dns_server *s = q->path->server;
+
+	if (s->ops->may_ask(s->ctx, &q->decision, host_span(&q->host)))
+		return true;
+	question_deny(q);
+	return false;
+}
+
 static void question_resolve(struct question *q)
 {
 	struct resolver *r = q->path->server->resolver;
@@ -306,6 +333,8 @@ static void question_resolve(struct question *q)
 		question_answer(q, &answer);
 		return;
 	}
+	if (!question_may_ask(q))
+		return;
 	kept = question_keep(q);
 	if (kept)
 		kept->lookup = resolver_lookup(r, host_span(&kept->host),
@@ -314,21 +343,54 @@ static void question_resolve(struct question *q)
 		question_overload(q);
 }
 
+/* dns_relay.may_lead: a binding to the name itself, or to one that is asked
+ * about like any other. */
+static bool question_may_lead(void *ctx, const struct dns_name *target,
+			      uint16_t port)
+{
+	struct question *q = ctx;
+	struct dns_server *s = q->path->server;
+	struct host host = { .len = 0 };
+
+	if (target->len > 1 && !dns_name_eq(target, &q->query.name) &&
+	    !dns_name_to_host(target, &host))
+		return false;
+	return s->ops->may_lead(s->ctx, &q->decision, host_span(&q->host),
+				host_span(&host), port);
+}
+
 static void question_relay(struct question *q, const struct dns_message *m)
 {
 	struct dns_server *s = q->path->server;
-	size_t len;
+	struct dns_relay how = {
+		.min_ttl_s = resolver_clamp_ttl(s->resolver, 0),
+		.max_ttl_s = resolver_clamp_ttl(s->resolver, UINT32_MAX),
+		.may_lead = question_may_lead,
+		.ctx = q,
+	};
 
 	q->source = NAME_DNS;
-	len = dns_emit_relay(&q->query, m, resolver_clamp_ttl(s->resolver, 0),
-			     resolver_clamp_ttl(s->resolver, UINT32_MAX),
-			     s->reply + 2, question_limit(q));
-	if (!len) {
+	switch (dns_emit_relay(&q->query, m, &how, s->reply + 2,
+			       question_limit(q))) {
+	case DNS_RELAY_DONE:
+		s->counters->answered++;
+		q->end = DNS_END_ANSWERED;
+		question_send(q, how.len, m->rcode);
+		return;
+	case DNS_RELAY_WITHHELD:
+		question_withhold(q, DNS_EDE_FILTERED,
+				  "no service binding of the name leads where "
+				  "policy lets a sandbox go");
+		return;
+	case DNS_RELAY_MALFORMED: /* RFC 9460 2.2: as if there were none */
+		question_withhold(q, DNS_EDE_INVALID_DATA,
+				  "a service binding of the name is malformed");
+		return;
+	case DNS_RELAY_UNUSABLE:
 		question_fail(q);
 		return;
 	}
-	s->counters->answered++;
-	question_send(q, len, m->rcode);
+	must(!"an end");
 }
 
 static void question_on_ask(void *ctx, const struct dns_message *m)
@@ -351,9 +413,12 @@ static void question_forward(struct question *q)
 	/* what the node itself names has addresses and nothing else */
 	if (resolver_is_local(s->resolver, host_span(&q->host))) {
 		s->counters->answered++;
+		q->end = DNS_END_ANSWERED;
 		question_say(q, DNS_NOERROR, DNS_EDE_NONE, "");
 		return;
 	}
+	if (!question_may_ask(q))
+		return;
 	kept = question_keep(q);
 	if (!kept) {
 		question_overload(q);
@@ -374,9 +439,7 @@ static void question_decide(struct question *q)
 
 	s->ops->decide(s->ctx, &q->client, host_span(&q->host), &q->decision);
 	if (!q->decision.allowed) {
-		s->counters->denied++;
-		question_say(q, DNS_NXDOMAIN, DNS_EDE_FILTERED,
-			     q->decision.text);
+		question_deny(q);
 		return;
 	}
 	switch (row->way) {
@@ -388,6 +451,7 @@ static void question_decide(struct question *q)
 		return;
 	case WAY_WITHHOLD:
 		s->counters->answered++;
+		q->end = DNS_END_ANSWERED;
 		question_say(q, DNS_NOERROR, DNS_EDE_NOT_SUPPORTED, row->why);
 		return;
 	}

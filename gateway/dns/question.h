@@ -74,6 +74,7 @@ struct question {
 	struct addr addrs[NAME_ADDRS_MAX];
 	unsigned addr_count;
 	uint32_t ttl_s;
+	enum dns_end end;
 	struct dns_client client;
 	struct dns_decision decision;
 	struct dns_message query; /* .bytes is gone */

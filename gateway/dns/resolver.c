@@ -71,11 +71,13 @@ struct flight {
 	struct chase v4, v6;
 };
 
-/* Names that mean something else than the DNS: RFC 6761 6.3 and 6.4, 7686. */
+/* Names that mean something else than the DNS: RFC 6761 6.3 and 6.4, 7686; and
+ * where a resolver tells of others (RFC 9462 6.4): of ours there are none. */
 static const struct span special_names[] = {
 	SPAN_INIT("localhost"),
 	SPAN_INIT("invalid"),
 	SPAN_INIT("onion"),
+	SPAN_INIT("resolver.arpa"),
 };
 
 static bool host_is_special(struct span host)

@@ -32,9 +32,22 @@ enum { DNS_DECISION_TEXT_SIZE = 512 };
 /* Zero denies. */
 struct dns_decision {
 	bool allowed;
-	void *token; /* the owner's own; comes back in audit */
-	/* Why, in one sentence; sent as EDE extra text when denied. */
+	bool limited; /* not allowed just now: REFUSED instead of NXDOMAIN */
+	/* the owner's own; come back with every op */
+	unsigned reason;
+	void *token;
+	/* Why not, in one sentence; sent as EDE extra text. */
 	char text[DNS_DECISION_TEXT_SIZE];
+};
+
+/* How a question ended. */
+enum dns_end {
+	DNS_END_FAILED,	  /* zero: upstream gave nothing, or it died */
+	DNS_END_ANSWERED, /* with records, or truthfully none */
+	DNS_END_DENIED,	  /* decide said no */
+	DNS_END_REFUSED,  /* of a kind that is never answered */
+	DNS_END_LIMITED,  /* may_ask said no */
+	DNS_END_FILTERED, /* there are records, none of which may be seen */
 };
 
 /* What was answered. All pointers are borrowed for the call. */
@@ -45,6 +58,7 @@ struct dns_event {
 			     text */
 	uint16_t type;	  /* DNS_TYPE_... */
 	uint16_t rcode;	  /* DNS_NOERROR ... */
+	enum dns_end end;
 	bool tcp;
 	enum name_source source;  /* NAME_SOURCE_NONE: nobody was asked */
 	const struct addr *addrs; /* answered, all of the asked family */
@@ -59,6 +73,19 @@ struct dns_server_ops {
 	 * type is never answered. */
 	void (*decide)(void *ctx, const struct dns_client *client,
 		       struct span host, struct dns_decision *ret);
+	/* May an allowed question see this address of its name? What is left
+	 * out nobody hears of; when nothing is left, the answer says why. */
+	bool (*may_see)(void *ctx, const struct dns_decision *decision,
+			struct span host, const struct addr *address,
+			enum name_source source);
+	/* May a service binding of host lead there? target is a host name, or
+	 * empty: host itself. port 0: that of the scheme. */
+	bool (*may_lead)(void *ctx, const struct dns_decision *decision,
+			 struct span host, struct span target, uint16_t port);
+	/* The question is about to go upstream. False: it may not, and
+	 * decision->text says why; it is answered REFUSED. */
+	bool (*may_ask)(void *ctx, struct dns_decision *decision,
+			struct span host);
 	/* Follows every decide exactly once (the token may be released here),
 	 * also when the question died with its connection or with the server;
 	 * and questions that decide was not asked about. */

@@ -7,7 +7,6 @@
 #include "gateway/gateway.h"
 #include "gateway/listener/listener.h"
 #include "gateway/pipeline/decide.h"
-#include "gateway/proxy/proxy.h"
 #include "gateway/registry/learned.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
@@ -24,6 +23,13 @@ static struct sandbox *desk_identify(struct worker *w,
 	return facts_find_sandbox(&w->facts, &client->source, iface);
 }
 
+static void desk_say(struct dns_decision *d, enum audit_reason reason,
+		     const char *text)
+{
+	d->reason = reason;
+	(void)span_copy(span_str(text), d->text, sizeof(d->text));
+}
+
 static void on_decide(void *ctx, const struct dns_client *client,
 		      struct span host, struct dns_decision *ret)
 {
@@ -32,17 +38,80 @@ static void on_decide(void *ctx, const struct dns_client *client,
 	struct verdict v;
 
 	if (!s) {
-		(void)span_copy(span_str(audit_reason_text(
-					AUDIT_REASON_UNKNOWN_SANDBOX)),
-				ret->text, sizeof(ret->text));
+		desk_say(ret, AUDIT_REASON_UNKNOWN_SANDBOX,
+			 audit_reason_text(AUDIT_REASON_UNKNOWN_SANDBOX));
 		return;
 	}
 	ret->token = sandbox_ref(s);
-	ret->allowed = decide_name(w, s, host, &v) || proxy_is_named(w, host);
-	if (!ret->allowed)
-		policy_sentence(facts_overlay(&w->facts),
-				facts_policy(&w->facts, s), &v, ret->text,
-				sizeof(ret->text));
+	ret->allowed = decide_name(w, s, host, &v);
+	if (ret->allowed)
+		return;
+	ret->reason = AUDIT_REASON_POLICY;
+	policy_sentence(facts_overlay(&w->facts), facts_policy(&w->facts, s),
+			&v, ret->text, sizeof(ret->text));
+}
+
+static enum address_source source_of(enum name_source source)
+{
+	return source == NAME_PIN ? ADDRESS_PIN : ADDRESS_DNS;
+}
+
+static bool on_may_see(void *ctx, const struct dns_decision *decision,
+		       struct span host, const struct addr *address,
+		       enum name_source source)
+{
+	(void)host;
+	return decide_answer(ctx, decision->token, address, source_of(source));
+}
+
+/* A name is asked about like any other; a port must be one that policy lets
+ * the sandbox connect to, perhaps with a look inside. */
+static bool on_may_lead(void *ctx, const struct dns_decision *decision,
+			struct span host, struct span target, uint16_t port)
+{
+	struct destination d = { .port = port };
+	const struct sandbox *s = decision->token;
+	struct worker *w = ctx;
+	struct arena arena;
+	struct verdict v;
+	bool may;
+
+	if (target.len && !decide_name(w, s, target, &v))
+		return false;
+	if (!port)
+		return true;
+	must(host_canon(host, &d.host));
+	arena_init(&arena, RECORD_ARENA_BYTES);
+	may = decide_connect(w, s, &d, NULL, &arena, &v) != NULL;
+	arena_fini(&arena);
+	return may;
+}
+
+static bool on_may_ask(void *ctx, struct dns_decision *decision,
+		       struct span host)
+{
+	if (decide_upstream(ctx, decision->token, host))
+		return true;
+	desk_say(decision, AUDIT_REASON_DNS_LIMIT,
+		 audit_reason_text(AUDIT_REASON_DNS_LIMIT));
+	return false;
+}
+
+/* Why the question got nothing. */
+static enum audit_reason desk_reason(const struct dns_event *event)
+{
+	switch (event->end) {
+	case DNS_END_DENIED:
+	case DNS_END_LIMITED:
+		return (enum audit_reason)event->decision->reason;
+	case DNS_END_FILTERED:
+		return AUDIT_REASON_NO_ALLOWED_ADDRESS;
+	case DNS_END_REFUSED: /* what was asked is no host name, or no type */
+	case DNS_END_FAILED:
+	case DNS_END_ANSWERED:
+		break;
+	}
+	return AUDIT_REASON_MALFORMED;
 }
 
 static void desk_record(struct worker *w, const struct dns_event *event,
@@ -56,23 +125,22 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 		.scheme = "dns",
 		.host = event->host,
 		.port = event->client->destination.port,
-		.detail = span_str(event->decision->text),
-		/* decide was not even asked: what was asked is no host name */
-		.reason = event->decision->text[0]
-				  ? AUDIT_REASON_UNKNOWN_SANDBOX
-				  : AUDIT_REASON_MALFORMED,
+		.reason = desk_reason(event),
 	};
 	struct arena arena;
 	struct verdict v;
 
 	arena_init(&arena, RECORD_ARENA_BYTES);
 	if (s) {
-		a.reason = AUDIT_REASON_POLICY;
 		a.sandbox = span_str(s->id);
 		(void)decide_name(w, s, event->host, &v);
 		decide_audit(w, s, &v, &arena, &a);
-		a.allowed = false;
 	}
+	if (event->end == DNS_END_FILTERED)
+		a.detail = span_str(audit_reason_text(a.reason));
+	else if (!a.detail.len)
+		a.detail = span_str(event->decision->text);
+	a.allowed = false;
 	audit_emit(w->audit_log, &a);
 	arena_fini(&arena);
 }
@@ -94,10 +162,19 @@ static void on_audit(void *ctx, const struct dns_event *event)
 {
 	struct sandbox *s = event->decision->token;
 
-	if (!event->decision->allowed)
-		desk_record(ctx, event, s);
-	else
+	switch (event->end) {
+	case DNS_END_ANSWERED:
 		desk_teach(ctx, event, s);
+		break;
+	case DNS_END_DENIED:
+	case DNS_END_REFUSED:
+	case DNS_END_LIMITED:
+	case DNS_END_FILTERED:
+		desk_record(ctx, event, s);
+		break;
+	case DNS_END_FAILED:
+		break;
+	}
 	(void)sandbox_unref(s);
 }
 
@@ -105,6 +182,9 @@ int dns_desk_open(struct worker *w, struct dns_server **ret)
 {
 	static const struct dns_server_ops ops = {
 		.decide = on_decide,
+		.may_see = on_may_see,
+		.may_lead = on_may_lead,
+		.may_ask = on_may_ask,
 		.audit = on_audit,
 	};
 	const struct dns_server_config config = {

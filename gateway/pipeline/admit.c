@@ -167,6 +167,8 @@ enum step admit_start(struct admission *a, admit_fn *fn, void *ctx)
 	if (resolver_find(a->worker->resolver, host_span(&d->host), &answer))
 		return admit_answer(a, &answer);
 
+	if (!decide_upstream(a->worker, a->sandbox, host_span(&d->host)))
+		return deny(a, AUDIT_REASON_DNS_LIMIT, 429);
 	a->fn = fn;
 	a->ctx = ctx;
 	a->lookup = resolver_lookup(a->worker->resolver, host_span(&d->host),

@@ -7,10 +7,15 @@
 
 #include "gateway/pipeline/decide.h"
 
+#include "gateway/dns/foreign.h"
+#include "gateway/dns/resolver.h"
+#include "gateway/gateway.h"
 #include "gateway/pipeline/grant.h"
+#include "gateway/registry/budget.h"
 #include "gateway/registry/facts.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
+#include "src/role/config.h"
 
 struct grant {
 	uint64_t generation; /* of the snapshot that allowed it */
@@ -46,6 +51,26 @@ bool grant_passthrough(const struct grant *g)
 	return g->passthrough;
 }
 
+/* Does the question lead to a resolver of others? */
+static bool is_foreign(const struct policy_query *q)
+{
+	return (q->stage != POLICY_NAME && q->port == PORT_DNS_TLS) ||
+	       (q->host.len && foreign_is_host(q->host)) ||
+	       (q->address && foreign_is_address(q->address));
+}
+
+/* What allowed it did not mean a resolver, unless it names it. */
+static void refuse_foreign(const struct worker *w, struct verdict *v)
+{
+	if (v->kind != VERDICT_ALLOW || v->exact ||
+	    w->config->dns_allow_foreign_resolvers)
+		return;
+	*v = (struct verdict){
+		.source = VERDICT_FOREIGN_RESOLVER,
+		.generation = v->generation,
+	};
+}
+
 static void ask(struct worker *w, const struct sandbox *s,
 		const struct policy_query *q, struct verdict *ret)
 {
@@ -53,6 +78,8 @@ static void ask(struct worker *w, const struct sandbox *s,
 	if (!s->gone)
 		policy_match(facts_overlay(&w->facts),
 			     facts_policy(&w->facts, s), q, ret);
+	if (is_foreign(q))
+		refuse_foreign(w, ret);
 }
 
 bool decide_name(struct worker *w, const struct sandbox *s, struct span host,
@@ -65,6 +92,26 @@ bool decide_name(struct worker *w, const struct sandbox *s, struct span host,
 
 	ask(w, s, &q, ret);
 	return ret->kind == VERDICT_ALLOW;
+}
+
+bool decide_upstream(struct worker *w, const struct sandbox *s,
+		     struct span host)
+{
+	const struct config *c = w->config;
+	const struct budget_form form = {
+		.name_bytes = c->dns_name_bytes,
+		.label_bytes = c->dns_label_bytes,
+		.labels = c->dns_labels,
+	};
+	struct verdict v;
+
+	if (!decide_name(w, s, host, &v))
+		return false;
+	if (v.exact || resolver_is_local(w->resolver, host))
+		return true;
+	return budget_form_fits(&form, host) &&
+	       budget_take(gateway_budget(w->gateway), span_str(s->id), host,
+			   v.labels, loop_now_ms(w->loop));
 }
 
 const struct grant *decide_connect(struct worker *w, const struct sandbox *s,
@@ -121,6 +168,26 @@ bool decide_address(struct worker *w, const struct sandbox *s,
 	return v.kind == VERDICT_ALLOW && v.by_address;
 }
 
+/* As decide_address(), before a port or a protocol is known. */
+bool decide_answer(struct worker *w, const struct sandbox *s,
+		   const struct addr *address, enum address_source source)
+{
+	const struct policy_query q = {
+		.stage = POLICY_NAME,
+		.address = address,
+	};
+	struct verdict v;
+
+	if (source == ADDRESS_PIN)
+		return true;
+	if (facts_is_own(&w->facts, address))
+		return false;
+	if (addr_kind(address) == ADDR_GLOBAL)
+		return true;
+	ask(w, s, &q, &v);
+	return v.kind == VERDICT_ALLOW && v.by_address;
+}
+
 void decide_audit(struct worker *w, const struct sandbox *s,
 		  const struct verdict *v, struct arena *arena,
 		  struct audit *audit)
@@ -146,6 +213,20 @@ void decide_audit(struct worker *w, const struct sandbox *s,
 	}
 }
 
+static struct span value_of(const struct headers *headers, enum header_id id)
+{
+	const struct header *h = headers ? headers_find(headers, id) : NULL;
+
+	return h ? h->value : SPAN_NONE;
+}
+
+static bool is_foreign_request(const struct request *req)
+{
+	return foreign_is_request(req->path,
+				  value_of(req->headers, HEADER_CONTENT_TYPE),
+				  value_of(req->headers, HEADER_ACCEPT));
+}
+
 enum step stage_decide(struct request *req)
 {
 	const struct destination *d = req->destination;
@@ -166,6 +247,8 @@ enum step stage_decide(struct request *req)
 		q.address = d->addr_count ? &d->addrs[i] : NULL;
 		ask(req->worker, req->sandbox, &q, &v);
 	} while (v.kind == VERDICT_ALLOW && ++i < d->addr_count);
+	if (is_foreign_request(req))
+		refuse_foreign(req->worker, &v);
 	decide_audit(req->worker, req->sandbox, &v, req->arena, req->audit);
 	if (v.kind != VERDICT_ALLOW) {
 		req->audit->reason = AUDIT_REASON_POLICY;

@@ -14,6 +14,12 @@ struct worker;
 bool decide_name(struct worker *w, const struct sandbox *s, struct span host,
 		 struct verdict *ret);
 
+/* May the name, which the sandbox may resolve, go to upstream servers for it
+ * now? A name that no rule spells out is bounded in form and number
+ * (registry/budget.h); this pays for it. */
+WUNRES bool decide_upstream(struct worker *w, const struct sandbox *s,
+			    struct span host);
+
 /* A connection: may it be made to d->host (address NULL: before resolving, by
  * name) or to that address? Fills verdict; NULL when denied. The grant is
  * allocated from arena. */
@@ -33,6 +39,12 @@ bool decide_flow(struct worker *w, const struct sandbox *s,
  * allows exactly them; the node's own addresses only by pin. */
 bool decide_address(struct worker *w, const struct sandbox *s,
 		    const struct addr *address, enum address_source source);
+
+/* May the sandbox see this address in an answer? As decide_address(), before a
+ * port or a protocol is known: any CIDR rule of policy that allows something
+ * at the address will do. */
+bool decide_answer(struct worker *w, const struct sandbox *s,
+		   const struct addr *address, enum address_source source);
 
 /* Puts a verdict and where it came from into the audit record; the strings are
  * copied into arena. */

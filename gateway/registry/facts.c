@@ -8,6 +8,7 @@
 
 #include "gateway/dns/names.h"
 #include "gateway/registry/bindings.h"
+#include "gateway/registry/budget.h"
 #include "gateway/registry/learned.h"
 #include "gateway/registry/pacing.h"
 #include "src/base/err.h"
@@ -101,6 +102,8 @@ void facts_drop_sandbox(struct facts *f, struct span id)
 	/* each worker does: only the last can know that none adds any more */
 	if (f->learned)
 		learned_forget(f->learned, id);
+	if (f->budget)
+		budget_forget(f->budget, id);
 	(void)sandbox_unref(s);
 	f->version++;
 }

@@ -21,6 +21,7 @@
 #include "src/role/msg.h"
 
 struct bindings;
+struct budget;
 struct learned;
 struct loop;
 struct names;
@@ -76,6 +77,7 @@ struct facts {
 	struct policy *overlay; /* policy 0, or NULL */
 	struct names *names;
 	struct own_addresses *own;
+	struct budget *budget;	 /* the node's, as below */
 	struct learned *learned; /* the node's, borrowed; NULL in tests */
 	struct quotas *quotas;	 /* the node's, borrowed */
 	struct loop *loop;	 /* the worker's; NULL in tests */

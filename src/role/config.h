@@ -58,6 +58,10 @@ struct config {
 	unsigned dns_upstream_count;
 	uint32_t dns_timeout_ms, dns_min_ttl_s, dns_max_ttl_s;
 	char *hosts_file; /* "hostsFile"; "" = none */
+	bool dns_allow_foreign_resolvers; /* "allowForeignResolvers" */
+	uint32_t dns_new_names_per_minute; /* "newNamesPerMinute"; 0 = any */
+	/* "nameBytes", "labelBytes", "labels" of what no rule spells out */
+	uint32_t dns_name_bytes, dns_label_bytes, dns_labels;
 	/* "pins": {"name": ["ip", ...]} */
 	struct config_pin *pins;
 	unsigned pin_count;

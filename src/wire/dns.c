@@ -234,30 +234,29 @@ static bool record_name(const struct dns_message *m,
 	       at == bytes.len;
 }
 
-bool dns_record_is_sound(const struct dns_message *m,
-			 const struct dns_record *record)
+bool dns_record_target(const struct dns_message *m,
+		       const struct dns_record *record, struct span *ret_before,
+		       struct dns_name *ret)
 {
-	struct dns_name name;
+	size_t skip = 0;
 
 	switch (record->type) {
 	case DNS_TYPE_CNAME:
 	case DNS_TYPE_DNAME:
 	case DNS_TYPE_NS:
 	case DNS_TYPE_PTR:
-		return record_name(m, record, 0, &name);
+		break;
 	case DNS_TYPE_MX:
-		return record_name(m, record, 2, &name);
+		skip = 2;
+		break;
 	case DNS_TYPE_SRV:
-		return record_name(m, record, 6, &name);
+		skip = 6;
+		break;
 	default:
-		return true; /* no compression in there (RFC 3597 4) */
+		return false; /* no compression in there (RFC 3597 4) */
 	}
-}
-
-bool dns_record_target(const struct dns_message *m,
-		       const struct dns_record *record, struct dns_name *ret)
-{
-	return record_name(m, record, 0, ret);
+	*ret_before = span_of(m->bytes.ptr + record->data_at, skip);
+	return record_name(m, record, skip, ret);
 }
 
 bool dns_record_negative_ttl(const struct dns_message *m,

@@ -101,14 +101,12 @@ bool dns_walk_next(struct dns_walk *w, const struct dns_message *m,
 /* The address in an A or AAAA record of class IN (port 0). */
 WUNRES bool dns_record_addr(const struct dns_message *m,
 			    const struct dns_record *record, struct addr *ret);
-/* The name that is all of the data (CNAME, DNAME, PTR, NS). */
+/* The name that the data ends in, and what stands before it: nothing in CNAME,
+ * DNAME, PTR and NS, the preference of MX, three numbers of SRV. False: it is
+ * broken, or of another type. */
 WUNRES bool dns_record_target(const struct dns_message *m,
 			      const struct dns_record *record,
-			      struct dns_name *ret);
-/* Are the names in the data whole (CNAME, DNAME, NS, PTR, MX, SRV)? Data of
- * other types is opaque and sound. */
-bool dns_record_is_sound(const struct dns_message *m,
-			 const struct dns_record *record);
+			      struct span *ret_before, struct dns_name *ret);
 /* How long a negative answer may be kept: min(TTL, MINIMUM) of its SOA. */
 WUNRES bool dns_record_negative_ttl(const struct dns_message *m,
 				    const struct dns_record *record,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns_emit.h - write DNS queries, replies and relayed answers (RFC 8914 too)
+/* dns_emit.h - write DNS queries and replies of our own (RFC 8914 too)
  *
  * Emitters write into dst[0..size) and return the length, or 0 when even the
  * smallest form does not fit. A reply needs at least DNS_UDP_MIN.
@@ -30,10 +30,3 @@ struct dns_reply {
  * and AD are never set. */
 size_t dns_emit_reply(const struct dns_message *query,
 		      const struct dns_reply *reply, uint8_t *dst, size_t size);
-
-/* Passes the answer section of an upstream reply to the same question on:
- * other sections are dropped, TTLs are clamped. 0 also when the answer holds
- * something else than records of the asked type and aliases. */
-size_t dns_emit_relay(const struct dns_message *query,
-		      const struct dns_message *upstream, uint32_t min_ttl_s,
-		      uint32_t max_ttl_s, uint8_t *dst, size_t size);

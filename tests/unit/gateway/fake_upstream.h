@@ -165,6 +165,30 @@ static inline void fake_big(struct fake_reply *r, const struct dns_message *q,
 	}
 }
 
+/* Service bindings: with ECH keys and HTTP/3, to other names, ports; broken. */
+static inline void fake_service(struct fake *f, struct fake_reply *r,
+				uint16_t type)
+{
+	static const char ech[] = "\0\1\0\0\1\0\6\2h3\2h2"
+				  "\0\4\0\4\x0a\0\0\1"
+				  "\0\5\0\4\0\2\xfe\x0d",
+			  away[] = "\0\1\1x\6denied\4test\0",
+			  port[] = "\0\1\0\0\3\0\2\x20\xfb",
+			  broken[] = "\0\1\0\0\1\0\0";
+
+	if (fake_is(f, "ech.test"))
+		fake_record(r, 0, f->last.text, type, 60, ech, sizeof(ech) - 1);
+	else if (fake_is(f, "away.test"))
+		fake_record(r, 0, f->last.text, type, 60, away,
+			    sizeof(away) - 1);
+	else if (fake_is(f, "port.test"))
+		fake_record(r, 0, f->last.text, type, 60, port,
+			    sizeof(port) - 1);
+	else if (fake_is(f, "broken.test"))
+		fake_record(r, 0, f->last.text, type, 60, broken,
+			    sizeof(broken) - 1);
+}
+
 /* Builds the reply to q. False: silence. */
 static inline bool fake_script(struct fake *f, struct fake_reply *r,
 			       const struct dns_message *q, bool tcp)
@@ -199,6 +223,8 @@ static inline bool fake_script(struct fake *f, struct fake_reply *r,
 		fake_cname(r, "ring4.test", "ring3.test");
 	} else if (fake_is(f, "big.test")) {
 		fake_big(r, q, tcp);
+	} else if (q->type == DNS_TYPE_HTTPS || q->type == DNS_TYPE_SVCB) {
+		fake_service(f, r, q->type);
 	} else if (q->type == DNS_TYPE_MX) {
 		fake_record(r, 0, f->last.text, q->type, 1, mx, sizeof(mx) - 1);
 	} else if (q->type == DNS_TYPE_TXT) {

@@ -26,6 +26,7 @@
 #include "gateway/dns/resolver.h"
 #include "gateway/inside.h"
 #include "gateway/registry/bindings.h"
+#include "gateway/registry/budget.h"
 #include "gateway/registry/learned.h"
 #include "gateway/registry/quota.h"
 #include "gateway/tls/client_ctx.h"
@@ -91,6 +92,9 @@ static inline void world_init_config(struct config *c)
 		.upstream_idle = 16,
 		.leaf_cache = 64,
 		.dns_timeout_ms = 200,
+		.dns_name_bytes = 128,
+		.dns_label_bytes = 63,
+		.dns_labels = 12,
 	};
 }
 
@@ -126,6 +130,7 @@ static inline struct world *world_new(void)
 	list_init(&g->lease_jobs);
 	list_init(&g->syncs);
 	g->learned = learned_new();
+	g->budget = budget_new(60);
 	g->quotas = quotas_new();
 	world_init_tls(w);
 	must(!loop_new(&g->loop));
@@ -150,6 +155,7 @@ static inline void world_free(struct world *w)
 	g->loop = loop_free(g->loop);
 	g->leaf_cache = leaf_cache_free(g->leaf_cache);
 	g->learned = learned_free(g->learned);
+	g->budget = budget_free(g->budget);
 	g->quotas = quotas_free(g->quotas);
 	EVP_PKEY_free(g->leaf_key);
 	SSL_CTX_free(g->client_ctx);

@@ -62,7 +62,7 @@ static int desk_close(void **state)
 /* A connection to host, proved by name at a public address. */
 static void connected(struct desk *d, const char *host)
 {
-	d->to = proved(SCHEME_HTTPS, host, addr_of("9.9.9.9", 443),
+	d->to = proved(SCHEME_HTTPS, host, addr_of("9.8.7.6", 443),
 		       ADDRESS_DNS);
 }
 
@@ -177,7 +177,7 @@ static void destination__misdirected_is_421(void **state)
 		"docs.test:80",
 		"docs.test.evil.example",
 		"x.docs.test",
-		"9.9.9.9",
+		"9.8.7.6",
 		"[::1]",
 		"",
 		"docs.test@x",
@@ -233,6 +233,30 @@ static void decide__paths_are_canonical(void **state)
 	assert_passed(d, "GET", "/a/../v1/%78", "paths.example", "");
 	assert_refused(d, "GET", "/v1/../v2", "paths.example",
 		       AUDIT_REASON_POLICY, 403);
+}
+
+/* DNS over HTTPS, at whatever host: a wildcard does not mean it. */
+static void decide__no_dns_over_https(void **state)
+{
+	static const char rules[] =
+		"policies:\n- name: p\n  egress:\n"
+		"  - {action: allow, target: doh.corp.example}\n"
+		"  - {action: allow, target: \"*.example\"}\n";
+	struct desk *d = *state;
+
+	world_policy(d->world, 1, rules);
+	connected(d, "cover.example");
+	assert_passed(d, "GET", "/dns-queries", "cover.example", "");
+	assert_refused(d, "POST", "/dns-query", "cover.example",
+		       AUDIT_REASON_POLICY, 403);
+	assert_string_equal(d->audit.verdict_source, "foreign resolver");
+	assert_refused(d, "GET", "/x/../dns%2dquery?dns=AAAB", "cover.example",
+		       AUDIT_REASON_POLICY, 403);
+	connected(d, "doh.corp.example");
+	assert_passed(d, "POST", "/dns-query", "doh.corp.example", "");
+	d->world->config.dns_allow_foreign_resolvers = true;
+	connected(d, "cover.example");
+	assert_passed(d, "POST", "/dns-query", "cover.example", "");
 }
 
 /* Unknown to allow rules, feared by deny rules, of no interest without. */
@@ -414,7 +438,7 @@ static void inject__plaintext_needs_a_pin(void **state)
 		"t0ken");
 	for (i = 0; i < ARRAY_LEN(unproved); i++) {
 		d->to = proved(SCHEME_HTTP, "x.internal.example",
-			       addr_of("9.9.9.9", 80), unproved[i]);
+			       addr_of("9.8.7.6", 80), unproved[i]);
 		assert_refused(d, "GET", "/", "x.internal.example",
 			       AUDIT_REASON_PLAINTEXT_CREDENTIAL, 403);
 	}
@@ -468,6 +492,7 @@ int main(void)
 		DESK_TEST(destination__a_path_is_needed),
 		DESK_TEST(pipeline__no_memory_refuses),
 		DESK_TEST(decide__paths_are_canonical),
+		DESK_TEST(decide__no_dns_over_https),
 		DESK_TEST(decide__ambiguous_paths),
 		DESK_TEST(decide__every_address_counts),
 		DESK_TEST(decide__a_gone_sandbox_may_nothing),

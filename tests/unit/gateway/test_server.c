@@ -13,7 +13,9 @@ struct fixture {
 	struct resolver *resolver;
 	struct dns_server *server;
 	struct dns_server_config config;
-	unsigned decided;
+	unsigned decided, leads;
+	unsigned hides; /* addresses whose last byte this divides */
+	bool is_spent;	/* nothing goes upstream any more */
 	/* what audit was told last */
 	unsigned audited;
 	struct dns_event event;
@@ -51,7 +53,50 @@ static void on_audit(void *ctx, const struct dns_event *event)
 	assert_true(span_copy(event->host, f->host, sizeof(f->host)));
 }
 
-static const struct dns_server_ops ops = { on_decide, on_audit };
+static bool on_may_see(void *ctx, const struct dns_decision *decision,
+		       struct span host, const struct addr *address,
+		       enum name_source source)
+{
+	struct fixture *f = ctx;
+
+	assert_true(decision->allowed);
+	assert_ptr_equal(decision->token, f);
+	assert_true(host.len > 0);
+	assert_int_equal(source, NAME_DNS);
+	return !f->hides || address->ip[15] % f->hides;
+}
+
+static bool on_may_lead(void *ctx, const struct dns_decision *decision,
+			struct span host, struct span target, uint16_t port)
+{
+	struct fixture *f = ctx;
+
+	assert_true(decision->allowed);
+	assert_true(host.len > 0);
+	f->leads++;
+	return !span_ends(target, SPAN("denied.test")) && port != 8443;
+}
+
+static bool on_may_ask(void *ctx, struct dns_decision *decision,
+		       struct span host)
+{
+	struct fixture *f = ctx;
+
+	assert_true(decision->allowed);
+	if (!f->is_spent)
+		return true;
+	(void)snprintf(decision->text, sizeof(decision->text),
+		       "%.*s is one too many", SPAN_FMT(host));
+	return false;
+}
+
+static const struct dns_server_ops ops = {
+	.decide = on_decide,
+	.may_see = on_may_see,
+	.may_lead = on_may_lead,
+	.may_ask = on_may_ask,
+	.audit = on_audit,
+};
 
 /* A server socket and a client socket connected to `to` on its port. */
 static void join(struct fixture *f, const char *bind_to, const char *to)
@@ -292,10 +337,6 @@ static void server__treats_types_differently(void **state)
 	assert_int_equal(f->reply.rcode, DNS_SERVFAIL);
 	assert_int_equal(f->fake.udp_count, 3);
 
-	exchange(f, "a.test", DNS_TYPE_HTTPS);
-	assert_int_equal(f->reply.rcode, DNS_NOERROR);
-	assert_int_equal(f->reply.counts[DNS_ANSWER], 0);
-	assert_true(reply_says(f, "service bindings"));
 	exchange(f, "1.0.0.127.in-addr.arpa", DNS_TYPE_PTR);
 	assert_int_equal(f->reply.rcode, DNS_NOERROR);
 	assert_int_equal(f->reply.counts[DNS_ANSWER], 0);
@@ -305,8 +346,97 @@ static void server__treats_types_differently(void **state)
 	exchange(f, "localhost", DNS_TYPE_MX);
 	assert_int_equal(f->reply.rcode, DNS_NOERROR);
 	assert_int_equal(f->fake.udp_count, 3);
-	assert_int_equal(f->audited, 7);
-	assert_int_equal(f->decided, 6);
+	assert_int_equal(f->audited, 6);
+	assert_int_equal(f->decided, 5);
+}
+
+static void server__leaves_out_what_may_not_be_seen(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	join(f, "127.0.0.1", "127.0.0.1");
+	/* of 192.0.2.0 to 192.0.2.31 */
+	f->hides = 4;
+	exchange(f, "big.test", DNS_TYPE_A);
+	assert_int_equal(f->reply.counts[DNS_ANSWER], 24);
+	assert_int_equal(f->event.end, DNS_END_ANSWERED);
+	assert_int_equal(f->event.addr_count, 24);
+	assert_int_equal(f->counters.addresses_left_out, 8);
+
+	/* nothing is left: the name exists, and the answer says why */
+	f->hides = 1;
+	exchange(f, "a.test", DNS_TYPE_A);
+	assert_int_equal(f->reply.rcode, DNS_NOERROR);
+	assert_int_equal(f->reply.counts[DNS_ANSWER], 0);
+	assert_true(reply_says(f, "only to addresses a sandbox may not"));
+	assert_true(reply_says(f, "\0\x11the")); /* EDE 17 */
+	assert_int_equal(f->event.end, DNS_END_FILTERED);
+	assert_int_equal(f->event.addr_count, 0);
+	assert_int_equal(f->counters.filtered, 1);
+	/* there was none of the family: that is the truth, and unexplained */
+	exchange(f, "nodata.test", DNS_TYPE_A);
+	assert_int_equal(f->event.end, DNS_END_ANSWERED);
+}
+
+/* case 14, case 54 */
+static void server__answers_service_bindings(void **state)
+{
+	struct fixture *f = *state;
+	struct dns_record record;
+
+	start(f);
+	join(f, "127.0.0.1", "127.0.0.1");
+	exchange(f, "ech.test", DNS_TYPE_HTTPS);
+	assert_int_equal(f->reply.rcode, DNS_NOERROR);
+	assert_int_equal(f->reply.counts[DNS_ANSWER], 1);
+	struct dns_walk w = DNS_WALK(&f->reply);
+	assert_true(dns_walk_next(&w, &f->reply, &record));
+	assert_int_equal(record.data_len, 3 + 7);
+	assert_memory_equal(f->reply.bytes.ptr + record.data_at,
+			    "\0\1\0\0\1\0\3\2h2", 10);
+	assert_int_equal(f->event.end, DNS_END_ANSWERED);
+	assert_int_equal(f->leads, 1);
+
+	exchange(f, "away.test", DNS_TYPE_HTTPS);
+	assert_int_equal(f->reply.counts[DNS_ANSWER], 0);
+	assert_int_equal(f->reply.rcode, DNS_NOERROR);
+	assert_true(reply_says(f, "no service binding"));
+	assert_int_equal(f->event.end, DNS_END_FILTERED);
+	exchange(f, "port.test", DNS_TYPE_SVCB);
+	assert_int_equal(f->event.end, DNS_END_FILTERED);
+	exchange(f, "broken.test", DNS_TYPE_HTTPS);
+	assert_int_equal(f->reply.rcode, DNS_NOERROR);
+	assert_int_equal(f->reply.counts[DNS_ANSWER], 0);
+	assert_true(reply_says(f, "malformed"));
+	exchange(f, "secret.denied.test", DNS_TYPE_HTTPS);
+	assert_int_equal(f->reply.rcode, DNS_NXDOMAIN);
+	assert_int_equal(f->fake.udp_count, 4);
+}
+
+/* Over a budget nothing new goes upstream; what is known is still told. */
+static void server__asks_nobody_over_a_budget(void **state)
+{
+	static const uint16_t types[] = { DNS_TYPE_A, DNS_TYPE_TXT,
+					  DNS_TYPE_HTTPS, DNS_TYPE_MX };
+	struct fixture *f = *state;
+	unsigned i, before;
+
+	start(f);
+	join(f, "127.0.0.1", "127.0.0.1");
+	exchange(f, "a.test", DNS_TYPE_A);
+	before = f->fake.udp_count;
+	f->is_spent = true;
+	exchange(f, "a.test", DNS_TYPE_A);
+	assert_int_equal(f->reply.rcode, DNS_NOERROR);
+	for (i = 0; i < ARRAY_LEN(types); i++) {
+		exchange(f, "new.test", types[i]);
+		assert_int_equal(f->reply.rcode, DNS_REFUSED);
+		assert_true(reply_says(f, "new.test is one too many"));
+		assert_int_equal(f->event.end, DNS_END_LIMITED);
+	}
+	assert_int_equal(f->counters.limited, 4);
+	assert_int_equal(f->fake.udp_count, before);
 }
 
 static void raw(struct fixture *f, const void *bytes, size_t len,
@@ -645,6 +775,9 @@ int main(void)
 		TEST(server__speaks_ipv6),
 		TEST(server__treats_types_differently),
 		TEST(server__refuses_odd_questions),
+		TEST(server__leaves_out_what_may_not_be_seen),
+		TEST(server__answers_service_bindings),
+		TEST(server__asks_nobody_over_a_budget),
 		TEST(server__drops_what_is_no_query),
 		TEST(server__truncates_over_udp),
 		TEST(server__serves_bursts),

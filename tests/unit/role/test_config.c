@@ -59,6 +59,11 @@ static void config__defaults(void **state)
 	assert_string_equal(c->vault_passphrase_file, "");
 	assert_string_equal(c->admin_socket, "/run/sallyport/admin.sock");
 	assert_int_equal(c->admin_listen.port, 0);
+	assert_false(c->dns_allow_foreign_resolvers);
+	assert_int_equal(c->dns_new_names_per_minute, 120);
+	assert_int_equal(c->dns_name_bytes, 128);
+	assert_int_equal(c->dns_label_bytes, 63);
+	assert_int_equal(c->dns_labels, 12);
 	assert_int_equal(c->handshake_ms, 15000);
 	assert_int_equal(c->head_ms, 30000);
 	assert_int_equal(c->idle_ms, 120000);
@@ -89,7 +94,9 @@ static const char full[] =
 	"\"explicitProxyPort\": 0, \"explicitProxyName\": \"P.Example.\",\n"
 	"\"dns\": {\"upstreams\": [\"9.9.9.9\", \"[::1]:5353\"],\n"
 	" \"timeoutMs\": 50, \"minTtlS\": 0, \"maxTtlS\": 1,\n"
-	" \"hostsFile\": \"\"},\n"
+	" \"hostsFile\": \"\", \"allowForeignResolvers\": true,\n"
+	" \"newNamesPerMinute\": 7, \"nameBytes\": 8, \"labelBytes\": 9,\n"
+	" \"labels\": 10},\n"
 	"\"pins\": {\"Api.Example.com.\": [\"10.0.0.1\", \"::1\"]},\n"
 	"\"upstream\": {\"trustSystem\": false, \"trustFiles\": [\"/x\"]},\n"
 	"\"vault\": {\"credential\": \"kek\"},\n"
@@ -123,6 +130,11 @@ static void config__every_keyword(void **state)
 	assert_string_equal(c->hosts_file, "");
 	assert_int_equal(c->explicit_proxy_port, 0);
 	assert_string_equal(c->explicit_proxy_name, "p.example");
+	assert_true(c->dns_allow_foreign_resolvers);
+	assert_int_equal(c->dns_new_names_per_minute, 7);
+	assert_int_equal(c->dns_name_bytes, 8);
+	assert_int_equal(c->dns_label_bytes, 9);
+	assert_int_equal(c->dns_labels, 10);
 	assert_int_equal(c->pin_count, 1);
 	assert_string_equal(c->pins[0].name, "api.example.com");
 	assert_int_equal(c->pins[0].addr_count, 2);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* foreign.h - is something a resolver of others?
+ *
+ * Names that a sandbox resolves elsewhere are not seen by policy, and what it
+ * asks there leaves the machine. So resolvers that anybody may use (a table,
+ * foreign.def) and the port of encrypted DNS are refused unless a rule names
+ * exactly that host or address, whatever wildcards and default actions say.
+ * A table is never complete: it keeps programs from changing their resolver by
+ * themselves; what an attacker has set up has to be kept out by policy.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/addr.h"
+#include "src/base/span.h"
+
+enum { PORT_DNS_TLS = 853 /* DoT, RFC 7858, and DoQ, RFC 9250 */ };
+
+/* host is canonical. */
+bool foreign_is_host(struct span host);
+bool foreign_is_address(const struct addr *address);
+/* Does a request ask a resolver (RFC 8484)? path is canonical; the values of
+ * Content-Type and Accept, empty when there is none. */
+bool foreign_is_request(struct span path, struct span content_type,
+			struct span accept);
