@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 #include "gateway/listener/listener.h"
 #include "gateway/pipeline/decide.h"
+#include "gateway/proxy/proxy.h"
 #include "gateway/registry/learned.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
@@ -43,7 +44,7 @@ static void on_decide(void *ctx, const struct dns_client *client,
 		return;
 	}
 	ret->token = sandbox_ref(s);
-	ret->allowed = decide_name(w, s, host, &v);
+	ret->allowed = decide_name(w, s, host, &v) || proxy_is_named(w, host);
 	if (ret->allowed)
 		return;
 	ret->reason = AUDIT_REASON_POLICY;
@@ -60,7 +61,8 @@ static bool on_may_see(void *ctx, const struct dns_decision *decision,
 		       struct span host, const struct addr *address,
 		       enum name_source source)
 {
-	(void)host;
+	if (proxy_is_named(ctx, host))
+		return true;
 	return decide_answer(ctx, decision->token, address, source_of(source));
 }
 
