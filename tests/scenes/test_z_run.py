@@ -99,6 +99,30 @@ def test_what_is_inside(inside, tmp_path):
     assert "0123456789" not in err
 
 
+def test_case_23_what_the_caller_trusts_is_kept(inside, tmp_path):
+    """Variables that named files before name ones that hold those roots too."""
+    for name in ("one", "two"):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null", "-days", "3",
+                        "-out", str(tmp_path / name), "-subj", f"/CN=caller {name}"], check=True,
+                       capture_output=True)
+    code, out, err = run(
+        inside, "-q", "--", "sh", "-c",
+        """for f in $SSL_CERT_FILE $REQUESTS_CA_BUNDLE $NODE_EXTRA_CA_CERTS \
+                /etc/ssl/certs/ca-certificates.crt; do
+            openssl storeutl -noout -text -certs $f | grep -E 'Subject: CN *= *caller' | tr -d '\n'
+            grep -c BEGIN $f
+        done""",
+        env={"SSL_CERT_FILE": str(tmp_path / "one"), "NODE_EXTRA_CA_CERTS": str(tmp_path / "two")})
+    assert code == 0, err
+    lines = out.splitlines()
+    system = Path("/etc/ssl/certs/ca-certificates.crt").read_text().count("BEGIN CERT")
+    assert len(lines) == 4
+    for line, least in zip(lines, (system + 3, system + 3, 3, system + 3)):
+        assert "caller one" in line and "caller two" in line, out
+        assert int(line.split()[-1].removeprefix("two")) >= least, out
+
+
 def test_refusals_are_told(inside):
     code, _, err = run(inside, "--", "sh", "-c",
                        "! timeout 20 curl -sS http://denied.test/ 2>&1")

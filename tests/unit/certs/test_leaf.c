@@ -108,6 +108,7 @@ static void leaf__verifies_for_addresses(void **state)
 	}
 }
 
+/* case 26: no list and no responder that a client would wait for. */
 static void leaf__has_one_san_one_purpose_no_pointers(void **state)
 {
 	X509 *cert = signed_at(SPAN("a_b.example"), clock_wall_ms());

@@ -97,6 +97,7 @@ static void leaf_cache__evicts_the_least_recently_used(void **state)
 	leaf_cache_free(c);
 }
 
+/* case 25: asking for many names flushes nobody else's. */
 static void leaf_cache__a_full_share_evicts_its_own(void **state)
 {
 	struct leaf_cache *c = leaf_cache_new(10, 3, hour_ms);

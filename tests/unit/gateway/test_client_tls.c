@@ -215,6 +215,7 @@ static void client__speaks_nothing_older_than_1_2(void **state)
 /* -- tickets ----------------------------------------------------------------
  */
 
+/* case 27, towards the client. */
 static void ticket__is_for_one_sandbox_and_one_name(void **state)
 {
 	static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };

@@ -219,6 +219,7 @@ static bool was_resumed(struct desk *d, const struct sandbox *s,
 	return resumed;
 }
 
+/* case 27, towards the origin. */
 static void pool__resumes_within_a_group_only(void **state)
 {
 	static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
