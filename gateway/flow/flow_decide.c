@@ -12,8 +12,8 @@
 
 #include "gateway/flow/flow_decide.h"
 
-#include <netinet/in.h>
 #include <netinet/icmp6.h>
+#include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <string.h>
 
@@ -22,7 +22,9 @@
 #include "gateway/listener/listener.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/registry/learned.h"
+#include "gateway/registry/quota.h"
 #include "gateway/worker.h"
+#include "src/base/clock.h"
 #include "src/base/err.h"
 
 /* One question, asked for each name. */
@@ -165,6 +167,12 @@ void flow_decide(struct worker *w, const struct msg_flow *flow,
 	ret->sandbox = facts_find_sandbox(&w->facts, &ret->client, iface);
 	ret->verdict = FLOW_REJECT;
 	ret->reason = AUDIT_REASON_UNKNOWN_SANDBOX;
-	if (ret->sandbox && ask_policy(w, ret, protocol))
+	if (!ret->sandbox)
+		return;
+	ret->reason = AUDIT_REASON_LIMIT;
+	if (!flow->again &&
+	    !quota_take(ret->sandbox->quota, QUOTA_CONNECTS, clock_us()))
+		return;
+	if (ask_policy(w, ret, protocol))
 		ret->verdict = FLOW_ALLOW;
 }

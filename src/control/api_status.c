@@ -37,6 +37,19 @@ struct status_call {
 
 /* -- status --------------------------------------------------------------- */
 
+/* What UDP and ICMP need of the node. */
+static void flows_put(struct json_out *o, const struct msg_roles *roles)
+{
+	json_open_object(o, "flows");
+	if (roles) {
+		json_put_str(o, "queue",
+			     queue_kind_name((enum queue_kind)roles->queue));
+		json_put_bool(o, "forwardsIPv4", roles->forwards & 1);
+		json_put_bool(o, "forwardsIPv6", roles->forwards & 2);
+	}
+	json_close(o);
+}
+
 static void roles_put(struct json_out *o, const struct msg_roles *roles)
 {
 	char when[CLOCK_TEXT_SIZE];
@@ -61,6 +74,7 @@ static void roles_put(struct json_out *o, const struct msg_roles *roles)
 		json_put_bool(o, "rulesInstalled", roles->table_ok);
 	else
 		json_put_null(o, "rulesInstalled");
+	flows_put(o, roles);
 }
 
 static void vault_put(struct json_out *o, const struct control *c)

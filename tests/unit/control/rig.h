@@ -449,7 +449,11 @@ static void fake_supervisor_message(void *ctx, struct chan *c,
 				    struct chan_msg *m)
 {
 	struct rig *rig = container_of(ctx, struct rig, supervisor);
-	struct msg_roles roles = { .table_ok = 1 };
+	struct msg_roles roles = {
+		.table_ok = 1,
+		.queue = QUEUE_XTABLES,
+		.forwards = 1,
+	};
 
 	switch (m->type) {
 	case MSG_ROLE_READY:

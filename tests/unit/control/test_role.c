@@ -80,6 +80,8 @@ static void status__puts_everybody_together(void **state)
 		"\"ready\":true",
 		"{\"role\":\"vault\",\"pid\":77,\"ready\":false,",
 		"\"rulesInstalled\":true",
+		"\"flows\":{\"queue\":\"xtables\",\"forwardsIPv4\":true,"
+		"\"forwardsIPv6\":false}",
 		"\"vault\":{\"up\":true,\"revision\":0,\"credentials\":0,",
 		"\"policies\":{\"count\":0,\"generation\":",
 		"\"sandboxes\":0",
@@ -103,7 +105,7 @@ static void status__does_not_wait_for_the_dead(void **state)
 	assert_call(api(rig, "GET", "/v1/status", NULL), 200,
 		    "\"gateway\":null");
 	assert_call(api(rig, "GET", "/v1/status", NULL), 200,
-		    "\"roles\":[],\"rulesInstalled\":null");
+		    "\"roles\":[],\"rulesInstalled\":null,\"flows\":{}");
 	assert_true(clock_ms() - before < 4900);
 }
 
