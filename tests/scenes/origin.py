@@ -24,6 +24,8 @@ CONFIG = json.load(open(sys.argv[1]))
 LOCK = threading.Lock()
 
 
+LOGIN = base64.b64encode(b"lab:login-of-the-registry").decode()
+REALM = 'Bearer realm="https://deep.sub.lab.test/token",service="registry",scope="repository:a:pull"'
 FORMS = {
     "raw": lambda s: s,
     "slowly": lambda s: s,
@@ -179,6 +181,15 @@ def answer(sock, record, want):
     elif path.startswith("/401"):
         reply(sock, "401 Unauthorized", [("WWW-Authenticate", 'Basic realm="lab"'),
                                          ("Content-Length", "0")])
+    elif path.startswith("/registry"):  # wants a token that the realm hands out
+        if headers.get("authorization") in ("Bearer granted", f"Basic {LOGIN}"):
+            reply(sock, "200 OK", length, body)
+        else:
+            reply(sock, "401 Unauthorized", [("WWW-Authenticate", REALM), ("WWW-Authenticate", "Basic realm=lab"),
+                                             ("Content-Length", "0")])
+    elif path.startswith("/token"):
+        token = b'{"token": "granted"}' if headers.get("authorization") == f"Basic {LOGIN}" else b'{}'
+        reply(sock, "200 OK", [("Content-Length", len(token))], token)
     elif path.startswith("/big/"):
         n = int(path.split("/")[2])
         reply(sock, "200 OK", [("Content-Length", n)])

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose request is this? Every way that rivals were made to hand a secret to
 the wrong host. case NN: the failure it was first reported as."""
+import base64
+import gzip
+import hashlib
+import json
 import re
+from urllib.parse import quote
 
 import pytest
 from conftest import SECRET
@@ -172,6 +177,95 @@ def test_case_36_redirect_is_the_clients_and_carries_nothing(sandbox, origin_see
     status, _, _ = sandbox.curl("https://api.lab.test/redirect")
     assert status == 302
     assert [q["path"] for q in origin_seen()] == ["/redirect"]
+
+
+DANCE = """
+import json, re, sys, urllib.error, urllib.request
+service, said = 'https://plain.lab.test/registry/' + sys.argv[1], []
+def ask(url, **headers):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as r:
+            return r.status, r.read().decode(), None
+    except urllib.error.HTTPError as e:
+        return e.code, '', e.headers.get_all('WWW-Authenticate')
+status, _, challenges = ask(service)
+if status == 401:
+    realm = re.match('Bearer realm="([^"]+)"', challenges[0])[1]
+    token = json.loads(ask(realm)[1]).get('token', 'none')
+    status, _, _ = ask(service, Authorization='Bearer ' + token)
+print(json.dumps([challenges, status]))
+"""
+LOGIN = "lab:login-of-the-registry"
+CHALLENGES = ['Bearer realm="https://deep.sub.lab.test/token",service="registry",scope="repository:a:pull"',
+              "Basic realm=lab"]
+
+
+@pytest.fixture
+def registry(lab):
+    """dance(hosts, name): a client that answers challenges by itself; the
+    credential is bound to these hosts."""
+    lab.credential("login", base64.b64encode(LOGIN.encode()).decode())
+
+    def dance(hosts, name):
+        lab.binding({"name": "registry", "match": {"hosts": hosts},
+                     "auth": {"type": "basic", "credential": "login"}})
+        return json.loads(lab.sandboxes[0].python(DANCE, name).stdout)
+    yield dance
+    lab.admin.call("DELETE", "/v1/bindings/registry", expect=204)
+    lab.admin.call("DELETE", "/v1/credentials/login", expect=204)
+
+
+def authorizations(origin_seen, path):
+    return [dict(r["headers"]).get("Authorization") for r in origin_seen(path=path)]
+
+
+def test_case_37_challenge_comes_back_and_the_answer_goes_on(registry, origin_seen, lab):
+    """Bound to the realm's host: the client's own token is the service's business."""
+    with lab.policy([{"action": "allow", "target": t, "methods": ["GET"], "paths": ["/*"]}
+                     for t in ("plain.lab.test", "deep.sub.lab.test")]):
+        assert registry(["deep.sub.lab.test"], "realm") == [CHALLENGES, 200]
+    basic = "Basic " + base64.b64encode(LOGIN.encode()).decode()
+    assert authorizations(origin_seen, "/token") == [basic]
+    assert authorizations(origin_seen, "/registry/realm") == [None, "Bearer granted"]
+
+
+def test_case_37_one_credential_for_the_service_and_its_realm(registry, origin_seen):
+    """The challenge does not even come."""
+    hosts = ["plain.lab.test", "deep.sub.lab.test"]
+    assert registry(hosts, "both") == [None, 200]
+    basic = "Basic " + base64.b64encode(LOGIN.encode()).decode()
+    assert authorizations(origin_seen, "/registry/both") == [basic]
+
+
+WORDS = ("api-token", "{{api-token}}", "${API_TOKEN}", "Bearer api-token", "[REDACTED]")
+
+
+@pytest.mark.parametrize("form", ["json", "form", "multipart", "gzip", "base64"])
+def test_case_39_nothing_in_a_body_is_swapped(lab, sandbox, origin_seen, form):
+    """There are no placeholders: the credential goes where its binding says, once."""
+    text = json.dumps({w: w for w in WORDS})
+    body = {"json": text, "form": "a=" + "&a=".join(map(quote, WORDS)),
+            "multipart": "--x\r\nContent-Disposition: form-data; name=a\r\n\r\n" + text + "\r\n--x--\r\n",
+            "gzip": gzip.compress(text.encode()), "base64": base64.b64encode(text.encode())}[form]
+    body = body if isinstance(body, bytes) else body.encode()
+    file = lab.tmp / f"body-{form}"
+    file.write_bytes(body)
+    more = ["-H", "Content-Encoding: gzip"] if form == "gzip" else []
+    assert sandbox.curl(*more, "--data-binary", f"@{file}", "-H", "X-Mine: {{api-token}}",
+                        f"https://api.lab.test/body-{form}?q=%7B%7Bapi-token%7D%7D")[0] == 200
+    [seen] = [r for r in origin_seen() if r["path"].startswith(f"/body-{form}")]
+    assert seen["sha256"] == hashlib.sha256(body).hexdigest()
+    assert seen["path"].endswith("?q=%7B%7Bapi-token%7D%7D")
+    headers = dict(seen["headers"])
+    assert headers["X-Mine"] == "{{api-token}}" and headers["Authorization"] == f"Bearer {SECRET}"
+    assert str(seen["headers"]).count(SECRET) == 1
+
+
+@pytest.mark.parametrize("own", ["user:api-token", "{{user}}:{{api-token}}", "x-oauth-basic:"])
+def test_case_39_login_of_the_client_s_own_is_replaced_as_a_whole(sandbox, origin_seen, own):
+    """Whatever stands inside its base64."""
+    assert sandbox.curl("-u", own, "https://api.lab.test/own-login")[0] == 200
+    assert authorizations(origin_seen, "/own-login") == [f"Bearer {SECRET}"]
 
 
 def test_unknown_source_is_refused(lab, neighbour, sandbox, origin_seen):

@@ -108,6 +108,13 @@ def test_many_pipelined_denials_need_no_stack(sandbox):
         assert statuses(r) == [421] * 2000 + [200]
 
 
+@pytest.mark.parametrize("host", ["api.lab.test", "api.lab.test:443", "API.lab.test"])
+def test_case_32_host_is_left_as_it_came(sandbox, origin_seen, host):
+    r = raw(sandbox, request("/host").replace("Host: api.lab.test", f"Host: {host}"))
+    assert statuses(r) == [200]
+    assert dict(origin_seen(path="/host")[-1]["headers"])["Host"] == host
+
+
 def test_trailers_both_ways(sandbox, origin_seen):
     body = "5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n"
     r = raw(sandbox, request("/trailers", "Transfer-Encoding: chunked", method="POST", body=body))

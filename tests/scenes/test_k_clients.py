@@ -293,7 +293,7 @@ def test_git_clone_of_more_than_5_mb(sandbox, nginx, folder, family):
     (REPO.replace("://", "://x:placeholder@") + "/git/empty.git", []),
     (f"{REPO}/git/empty.git", ["-c", "http.extraHeader=Authorization: Basic cGxhY2U6aG9sZGVy"]),
 ], ids=["plain", "userinfo", "header"])
-def test_git_push_of_a_pack_of_more_than_5_mb(sandbox, nginx, folder, url, extra):
+def test_case_28_git_push_of_a_pack_of_more_than_5_mb(sandbox, nginx, folder, url, extra):
     branch = folder.name
     assert git(sandbox, "init", "-q", "-b", branch, folder).returncode == 0
     (folder / "data").write_bytes(random.Random(branch).randbytes(7 << 20))

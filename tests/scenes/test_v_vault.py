@@ -24,6 +24,27 @@ def lab():
         yield lab
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\0", "\n\n"], ids=repr)
+def test_case_38_value_with_a_line_end_is_refused_or_trimmed(lab, origin_seen, end):
+    """The API stores what it is given, or refuses; the command leaves one line end out."""
+    lab.credential("api-token", "the-value-before")
+    for value in (f"ends-badly{end}", f"in the{end}middle", f"{end}begins-badly"):
+        status, reply = lab.admin.call("PUT", "/v1/credentials/api-token",
+                                       {"name": "api-token", "source": {"value": value}})
+        assert status == 400 and "CR, LF, NUL" in str(reply) and "badly" not in str(reply)
+    assert lab.sandboxes[0].curl(f"{API}/before")[0] == 200  # the old one stays
+    assert "Bearer the-value-before" in str(origin_seen(path="/before")[-1]["headers"])
+    r = run(BIN / "sallyport", "vault", "put", "api-token", "--socket", lab.admin.path,
+            input=f"from-a-file{end}", check=False)
+    if end in ("\n", "\r\n", "\r"):
+        assert r.returncode == 0, r.stderr
+        assert lab.sandboxes[0].curl(f"{API}/trimmed")[0] == 200
+        headers = dict(origin_seen(path="/trimmed")[-1]["headers"])
+        assert headers["Authorization"] == "Bearer from-a-file"
+    else:
+        assert r.returncode != 0 and "from-a-file" not in r.stderr, r.stderr
+
+
 CLIENT = """
 import http.client, ssl, sys, threading
 context = ssl.create_default_context()
