@@ -11,17 +11,24 @@
  *     speaks first decides. The server: its bytes, and its end, pass, after
  *     policy was asked again. The client: it is sniffed as ever. TLS and HTTP
  *     are then decided by their own name, and what was dialled is used only if
- *     a splice to the very same address comes of it.
+ *     a splice to the very same address comes of it. If nobody is there, the
+ *     client is reset, but on ports of HTTP and HTTPS: what it will name may
+ *     have other addresses.
  *   - Allowed, but not for unseen bytes: nothing is dialled. The client may
  *     still say TLS or HTTP, and has headMs for it; where the port is one of
  *     servers that greet, it will not, and is refused now.
  *   - Denied: a TLS client that is only slow, to an address that our DNS did
- *     not give it, may yet say a name that policy allows, so it gets two more
- *     serverFirstMs; then it is refused. On a port of servers that greet it
- *     gets none.
+ *     not give it (before a restart, say), may yet say a name that policy
+ *     allows, so it gets two more serverFirstMs; then it is refused. On a port
+ *     of servers that greet it gets none; on those of HTTP and HTTPS, where no
+ *     client waits to be greeted, headMs.
  *
  * Why a denied connection is not refused at once: HTTP and TLS clients speak
  * within that time, and 403 and access_denied say why, a reset does not.
+ *
+ * A client that has begun a line and does not end it is given another
+ * serverFirstMs to make it HTTP; then it speaks some other text, and that is
+ * decided like any bytes that name nobody.
  *
  * A client that ends its direction without a word has decided by that: it can
  * only listen.
@@ -29,9 +36,7 @@
 
 #include "gateway/session/opening.h"
 
-#include "gateway/pipeline/bind.h"
 #include "gateway/pipeline/decide.h"
-#include "gateway/pipeline/grant.h"
 #include "gateway/session/session.h"
 #include "gateway/session/tunnel.h"
 #include "gateway/upstream/origin.h"
@@ -57,22 +62,20 @@ static bool is_server_first(uint16_t port)
 	}
 }
 
-/* A proxy request named it, and it was admitted: may bytes pass unseen? */
-static bool is_opaque(const struct session *s)
+static bool is_client_first(uint16_t port)
 {
-	return grant_passthrough(s->grant) ||
-	       (!grant_inspect(s->grant) &&
-		!bind_concerns_any(s->worker, s->sandbox, &s->destination));
+	return port == scheme_port(SCHEME_HTTP) ||
+	       port == scheme_port(SCHEME_HTTPS);
 }
 
 static bool opening_asks(struct session *s, struct opinion *o)
 {
 	o->destination = s->destination;
 	o->destination.scheme = SCHEME_TCP;
-	if (s->grant) {
+	if (s->grant) { /* a proxy request named it */
 		o->admission = s->admission;
 		o->admission.reason = AUDIT_REASON_NOT_TLS_OR_HTTP;
-		return is_opaque(s);
+		return session_may_pass_unseen(s);
 	}
 	o->admission = (struct admission){
 		.worker = s->worker,
@@ -137,7 +140,8 @@ static void opening_ask(struct session *s)
 		return;
 	}
 	reason = o.admission.reason;
-	if (!greets && reason == AUDIT_REASON_NOT_TLS_OR_HTTP)
+	if (is_client_first(s->destination.port) ||
+	    (!greets && reason == AUDIT_REASON_NOT_TLS_OR_HTTP))
 		opening_wait(s, OPENING_LAST, c->head_ms);
 	else if (!greets && s->patience == OPENING_FIRST)
 		opening_wait(s, OPENING_SECOND, 2 * c->server_first_ms);
@@ -145,20 +149,35 @@ static void opening_ask(struct session *s)
 		opening_refuse(s, &o, reason);
 }
 
+/* Neither TLS, nor yet a line that would be HTTP: text without a line's end, as
+ * some protocols speak it. */
+static void opening_half_said(struct session *s)
+{
+	bool tls = buf_peek(&s->in).ptr[0] == TLS_HANDSHAKE_BYTE;
+	struct opinion o;
+
+	if (!tls && !is_client_first(s->destination.port) &&
+	    opening_asks(s, &o))
+		session_admit(s, SCHEME_TCP);
+	else
+		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
+	/* s may be gone */
+}
+
 void opening_timeout(struct session *s)
 {
 	bool silent = !buf_len(&s->in);
 
-	if (s->state == SESSION_OPENING || s->patience == OPENING_LAST) {
-		if (silent)
-			session_free(s);
-		else
-			session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
-	} else if (silent) {
+	if (silent &&
+	    (s->patience == OPENING_LAST || s->state == SESSION_OPENING))
+		session_free(s);
+	else if (s->patience == OPENING_LAST)
+		session_refuse(s, AUDIT_REASON_CLIENT_TIMEOUT);
+	else if (silent)
 		opening_ask(s);
-	} else { /* it has begun to speak */
-		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
-	}
+	else
+		opening_half_said(s);
+	/* s may be gone */
 }
 
 /* -- the destination was dialled ------------------------------------------- */
@@ -169,8 +188,9 @@ void opening_client_spoke(struct session *s)
 		return;
 	if (s->origin && s->origin->open)
 		stream_want(s->origin->stream, 0);
-	if (s->patience != OPENING_LAST)
-		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
+	if (s->patience < OPENING_HALF)
+		opening_wait(s, OPENING_HALF,
+			     s->worker->config->server_first_ms);
 }
 
 bool opening_client_ended(struct session *s)
@@ -182,6 +202,8 @@ bool opening_client_ended(struct session *s)
 		if (!opening_asks(s, &o))
 			return false;
 		opening_dial(s, &o);
+	} else if (!s->origin) {
+		return false;
 	} else if (s->origin->open) {
 		session_admit(s, SCHEME_TCP);
 		/* s may be gone */
@@ -209,18 +231,30 @@ void opening_connected(struct session *s)
 	stream_want(s->origin->stream, STREAM_READABLE);
 }
 
-void opening_note(struct session *s)
+bool opening_unreachable(struct session *s)
 {
+	bool silent = !buf_len(&s->in);
 	struct opinion o;
 
-	(void)opening_asks(s, &o);
-	opening_audit(s, &o);
+	if (silent &&
+	    (s->client_ended || !is_client_first(s->destination.port))) {
+		(void)opening_asks(s, &o);
+		opening_audit(s, &o);
+		return false;
+	}
+	if (silent)
+		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
+	return true;
 }
 
 void opening_recheck(struct session *s)
 {
 	struct opinion o;
 
-	if (!opening_asks(s, &o))
+	if (opening_asks(s, &o))
+		return;
+	if (buf_len(&s->in) || is_client_first(s->destination.port))
+		s->origin = origin_free(s->origin); /* its own name decides */
+	else
 		opening_refuse(s, &o, AUDIT_REASON_CUT);
 }

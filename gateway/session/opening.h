@@ -14,6 +14,7 @@ struct session;
 enum opening_patience {
 	OPENING_FIRST,	/* serverFirstMs; then policy is asked */
 	OPENING_SECOND, /* denied as far as is known: its own words may help */
+	OPENING_HALF,	/* serverFirstMs: it has begun, maybe a line of HTTP */
 	OPENING_LAST,	/* headMs: only its own words can help */
 };
 
@@ -27,7 +28,8 @@ void opening_client_spoke(struct session *s);
 bool opening_client_ended(struct session *s);
 /* SESSION_OPENING: what was dialled is connected. */
 void opening_connected(struct session *s);
-/* SESSION_OPENING: puts what it was for into the audit record. */
-void opening_note(struct session *s);
+/* SESSION_OPENING: what was dialled cannot be reached. True: the client is
+ * waited for, or heard, nevertheless; else the audit record is prepared. */
+bool opening_unreachable(struct session *s);
 /* SESSION_OPENING, facts changed: ends what may not be now. */
 void opening_recheck(struct session *s);

@@ -36,7 +36,6 @@ enum {
 	/* RFC 8446 section 6: access_denied, decode_error */
 	ALERT_ACCESS_DENIED = 49,
 	ALERT_DECODE_ERROR = 50,
-	TLS_HANDSHAKE_BYTE = 0x16,
 };
 
 static const char *const state_names[] = {
@@ -319,9 +318,8 @@ static void session_open_tls(struct session *s)
 
 /* -- admission ------------------------------------------------------------ */
 
-/* Bytes that are neither TLS nor HTTP. Without a proved name admission has
- * asked about bindings. */
-static bool session_may_pass_unseen(const struct session *s)
+/* Without a proved name admission has asked about bindings. */
+bool session_may_pass_unseen(const struct session *s)
 {
 	return grant_passthrough(s->grant) ||
 	       (!grant_inspect(s->grant) &&

@@ -92,6 +92,9 @@ struct session {
 	bool socks_greeted; /* PROXY: a method was agreed on */
 };
 
+/* RFC 8446 5.1: what a connection of TLS begins with. */
+enum { TLS_HANDSHAKE_BYTE = 0x16 };
+
 /* Takes fd. iface: name of the interface it came in by. */
 void session_new(struct worker *w, int fd, const struct addr *client,
 		 const struct addr *original, const char *iface);
@@ -107,6 +110,8 @@ void session_drain(struct session *s);
 /* For the files of this folder and of gateway/proxy/. */
 void session_move(struct session *s, enum session_state to);
 void session_deadline(struct session *s, uint32_t delay_ms);
+/* Granted: also for bytes that are neither TLS nor HTTP? */
+bool session_may_pass_unseen(const struct session *s);
 /* It is known what is spoken: may it be made? The session may be gone then. */
 void session_admit(struct session *s, enum scheme scheme);
 /* SESSION_SNIFF, with what is in s->in already. */

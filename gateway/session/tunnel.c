@@ -89,8 +89,8 @@ static void on_origin(struct origin *o, void *ctx, enum origin_event event)
 			tunnel_failed(s, o);
 	} else if (opened && s->state == SESSION_OPENING) {
 		opening_connected(s);
-	} else if (!opened && s->state == SESSION_OPENING && !buf_len(&s->in)) {
-		opening_note(s);
+	} else if (!opened && s->state == SESSION_OPENING &&
+		   !opening_unreachable(s)) {
 		tunnel_failed(s, o);
 	} else if (!opened) {
 		s->origin = origin_free(o);

@@ -6,8 +6,8 @@ struct destination;
 struct grant;
 struct session;
 
-/* SESSION_OPENING: connects to the destination; opening_connected()
- * follows. If it fails while the client is silent, the session ends. */
+/* SESSION_OPENING: connects to the destination; opening_connected() or
+ * opening_unreachable() follows. */
 void tunnel_reach(struct session *s, const struct destination *d,
 		  const struct grant *grant);
 /* SESSION_DIAL: connects to the destination, unless tunnel_reach() has, then
