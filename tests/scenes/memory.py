@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 CONTEXT = 48
+SHADOW = 1 << 36  # mappings so large are a sanitizer's, and hold none of our bytes
 
 
 def regions(pid):
@@ -14,7 +15,7 @@ def regions(pid):
         m = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)", line)
         if m:
             head = (int(m[1], 16), int(m[2], 16), m[3], m[4])
-        elif line.startswith("VmFlags:") and head[2].startswith("r"):
+        elif line.startswith("VmFlags:") and head[2].startswith("r") and head[1] - head[0] < SHADOW:
             found.append((head[0], head[1], f"{head[2]} {head[3]}".strip(),
                           set(line.split()[1:])))
     return found
