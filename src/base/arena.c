@@ -7,9 +7,10 @@
 #include <stdalign.h>
 #include <stdio.h>
 
-/* The first block is small: most arenas need no more, and malloc keeps blocks
- * of this size at hand. */
-enum { FIRST_BYTES = 1024, BLOCK_BYTES = 4096, ALIGN_BYTES = 16 };
+/* Each block is larger than the one before. The arena of a connection holds a
+ * few dozen bytes for as long as it rests; one of an exchange needs two or
+ * three blocks of sizes that malloc keeps at hand. */
+enum { FIRST_BYTES = 128, GROWTH = 8, BLOCK_BYTES = 4096, ALIGN_BYTES = 16 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -45,7 +46,9 @@ void arena_wipe(struct arena *a)
 static bool arena_grow(struct arena *a, size_t size)
 {
 	struct arena_block *block;
-	size_t least = a->blocks ? BLOCK_BYTES : FIRST_BYTES;
+	size_t least =
+		a->blocks ? MIN(a->blocks->size * GROWTH, (size_t)BLOCK_BYTES)
+			  : (size_t)FIRST_BYTES;
 	size_t want = MAX(size + sizeof(*block), least);
 
 	if (want > a->cap || a->total > a->cap - want) {
