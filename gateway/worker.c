@@ -18,9 +18,15 @@
 #include "gateway/upstream/origin.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
+#include "src/base/heap.h"
 #include "src/role/config.h"
 
-enum { DRAIN_LOOK_MS = 50 };
+enum {
+	DRAIN_LOOK_MS = 50,
+	QUIET_LOOK_MS = 200,
+	/* Fewer leave no holes worth a walk over the heap. */
+	TRIM_CONNECTIONS = 64,
+};
 
 static const char *const counter_names[COUNTER_NUM] = {
 #define COUNTER_NAME(name, help) [COUNTER_##name] = #name,
@@ -66,6 +72,43 @@ struct audit_bound *worker_refusals(struct worker *w, struct sandbox *s)
 	return b;
 }
 
+/* -- memory ---------------------------------------------------------------
+ *
+ * A handshake allocates several times what its connection keeps, so a crowd of
+ * new connections leaves its heap full of holes: a KiB for each that rests
+ * afterwards. Once the crowd was served and nothing else happens, their pages
+ * go back to the kernel.
+ */
+
+static uint64_t worker_connections(const struct worker *w)
+{
+	return w->counters[COUNTER_connections] +
+	       w->counters[COUNTER_origins_new];
+}
+
+static void on_quiet(struct timer *t)
+{
+	struct worker *w = container_of(t, struct worker, quiet);
+	uint64_t now = worker_connections(w) + w->counters[COUNTER_exchanges];
+
+	if (now != w->quiet_mark) {
+		w->quiet_mark = now;
+		timer_start(t, QUIET_LOOK_MS);
+		return;
+	}
+	w->trimmed = worker_connections(w);
+	heap_trim();
+}
+
+static void worker_watch_quiet(struct worker *w)
+{
+	if (!w->quiet.due_ms &&
+	    worker_connections(w) - w->trimmed >= TRIM_CONNECTIONS)
+		timer_start(&w->quiet, QUIET_LOOK_MS);
+}
+
+/* ------------------------------------------------------------------------ */
+
 static void on_turn_end(void *ctx)
 {
 	struct worker *w = ctx;
@@ -74,6 +117,7 @@ static void on_turn_end(void *ctx)
 		worker_facts_changed(w);
 	h2_conns_settle(w);
 	audit_log_flush(w->audit_log);
+	worker_watch_quiet(w);
 }
 
 /* -- drain ----------------------------------------------------------------- */
@@ -138,6 +182,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	w->facts.loop = w->loop;
 	loop_on_turn_end(w->loop, on_turn_end, w);
 	timer_init(&w->drain, w->loop, on_drain);
+	timer_init(&w->quiet, w->loop, on_quiet);
 	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	w->audit_log = audit_log_new();
 	w->pool = origin_pool_new(w);
@@ -180,6 +225,7 @@ void worker_fini(struct worker *w)
 	w->leaves = leaf_source_free(w->leaves);
 	w->pool = origin_pool_free(w->pool);
 	timer_stop(&w->drain);
+	timer_stop(&w->quiet);
 	facts_fini(&w->facts);
 	audit_bound_fini(&w->refusals);
 	w->audit_log = audit_log_free(w->audit_log);

@@ -90,6 +90,8 @@ struct worker {
 	bool draining;
 	uint64_t exhausted_ms; /* when descriptors last ran out; 0 never */
 	struct timer drain;    /* looks whether the last session is gone */
+	struct timer quiet; /* looks whether memory may be given back */
+	uint64_t quiet_mark, trimmed; /* work done by then, see worker.c */
 	uint64_t drain_until_ms;
 
 	/* WORKER_SCRATCH_BYTES each: to read into, from clients and from

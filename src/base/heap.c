@@ -59,3 +59,10 @@ void heap_settle(unsigned threads)
 	must(mallopt(M_TRIM_THRESHOLD, SPARE_BYTES));
 #endif
 }
+
+void heap_trim(void)
+{
+#ifdef HEAP_IS_GLIBC
+	(void)malloc_trim(0);
+#endif
+}

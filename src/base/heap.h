@@ -10,3 +10,7 @@
 /* Before the role is confined, and before it has threads. threads: how many
  * will allocate. */
 void heap_settle(unsigned threads);
+
+/* Gives the kernel all pages that are free, those amid the heaps too. Costs a
+ * walk over what is free: for when nothing else is to be done. Any thread. */
+void heap_trim(void);
