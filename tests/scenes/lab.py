@@ -215,12 +215,13 @@ class Lab:
         self.config_path = self.tmp / "sallyport.json"
         self.config_path.write_text(json.dumps(config, indent=1))
 
-    def start(self):
+    def start(self, *wrapper):
+        """wrapper: a command in front of the daemon's."""
         self.log_path = self.tmp / "daemon.log"
         self.log_mark = len(self.log())
         log = open(self.log_path, "ab")
         self.daemon = subprocess.Popen(
-            ["ip", "netns", "exec", self.gw, str(BIN / "sallyportd"), "--config",
+            ["ip", "netns", "exec", self.gw, *wrapper, str(BIN / "sallyportd"), "--config",
              str(self.config_path)], stdout=log, stderr=log)
         self.wait(lambda: self.ready(), 20, "the daemon to serve")
 
