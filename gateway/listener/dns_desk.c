@@ -3,12 +3,14 @@
 
 #include "gateway/listener/dns_desk.h"
 
+#include "gateway/audit/bounded.h"
 #include "gateway/dns/server.h"
 #include "gateway/gateway.h"
 #include "gateway/listener/listener.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/proxy/proxy.h"
 #include "gateway/registry/learned.h"
+#include "gateway/registry/quota.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -44,6 +46,12 @@ static void on_decide(void *ctx, const struct dns_client *client,
 		return;
 	}
 	ret->token = sandbox_ref(s);
+	if (!quota_take(s->quota, QUOTA_DNS, clock_us())) {
+		ret->limited = true;
+		desk_say(ret, AUDIT_REASON_LIMIT,
+			 audit_reason_text(AUDIT_REASON_LIMIT));
+		return;
+	}
 	ret->allowed = decide_name(w, s, host, &v) || proxy_is_named(w, host);
 	if (ret->allowed)
 		return;
@@ -129,6 +137,8 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 		.port = event->client->destination.port,
 		.reason = desk_reason(event),
 	};
+	bool is_limited =
+		event->end == DNS_END_LIMITED || event->decision->limited;
 	struct arena arena;
 	struct verdict v;
 
@@ -138,12 +148,15 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 		(void)decide_name(w, s, event->host, &v);
 		decide_audit(w, s, &v, &arena, &a);
 	}
-	if (event->end == DNS_END_FILTERED)
+	if (event->end == DNS_END_FILTERED || is_limited)
 		a.detail = span_str(audit_reason_text(a.reason));
 	else if (!a.detail.len)
 		a.detail = span_str(event->decision->text);
 	a.allowed = false;
-	audit_emit(w->audit_log, &a);
+	if (is_limited)
+		audit_bound_emit(worker_refusals(w, s), &a);
+	else
+		audit_emit(w->audit_log, &a);
 	arena_fini(&arena);
 }
 

@@ -9,6 +9,7 @@
 
 #include "gateway/dns/server.h"
 #include "gateway/registry/learned.h"
+#include "gateway/registry/quota.h"
 
 #define POLICY(rules) "policies:\n- name: a\n  egress:\n" rules
 #define ALLOW(target) "  - {action: allow, target: \"" target "\"}\n"
@@ -56,9 +57,9 @@ static int tear_down(void **state)
 	struct desk *d = *state;
 
 	d->fd = fd_close(d->fd);
-	d->audit = fd_close(d->audit);
 	fake_fini(&d->fake);
 	world_free(d->world);
+	d->audit = fd_close(d->audit);
 	free(d);
 	return 0;
 }
@@ -341,6 +342,29 @@ static void desk__names_under_a_wildcard_are_bounded(void **state)
 	assert_int_equal(d->reply.rcode, DNS_NOERROR);
 }
 
+/* Over dnsPerSecond nobody is asked, allowed or not; one record a second. */
+static void desk__questions_have_a_rate(void **state)
+{
+	struct desk *d = *state;
+	struct addr here = addr_of("127.0.0.1", 0);
+	struct sandbox *s =
+		facts_find_sandbox(&d->world->worker.facts, &here, "");
+	unsigned i, limited = 0;
+
+	ask(d, "a.test", DNS_TYPE_A);
+	quota_set_limit(s->quota, QUOTA_DNS, 5);
+	for (i = 0; i < 30; i++) {
+		ask(d, i % 2 ? "a.test" : "a.denied.example", DNS_TYPE_A);
+		limited += d->reply.rcode == DNS_REFUSED;
+	}
+	assert_in_range(limited, 20, 25);
+	assert_int_equal(d->world->worker.dns_counters.limited, limited);
+	assert_non_null(strstr(record(d), "\"reason\":\"limit\""));
+	quota_set_limit(s->quota, QUOTA_DNS, 0);
+	ask(d, "a.test", DNS_TYPE_A);
+	assert_int_equal(d->reply.rcode, DNS_NOERROR);
+}
+
 /* case 15: where a binding leads is for policy to say, port by port */
 static void desk__service_bindings_stay_within_policy(void **state)
 {
@@ -381,6 +405,7 @@ int main(void)
 		TEST(desk__pins_and_address_rules_are_told),
 		TEST(desk__resolvers_of_others_are_denied),
 		TEST(desk__names_under_a_wildcard_are_bounded),
+		TEST(desk__questions_have_a_rate),
 		TEST(desk__service_bindings_stay_within_policy),
 	};
 
