@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 CONTEXT = 48
+ASAN = "asan" in os.environ.get("SALLYPORT_BUILD", "")
+GUARD = {"dd"} if ASAN else {"lo", "dd"}  # under a sanitizer mlock() does nothing
 SHADOW = 1 << 36  # mappings so large are a sanitizer's, and hold none of our bytes
 
 
@@ -30,7 +32,7 @@ class Found:
     @property
     def guarded(self):
         """Locked into memory, and left out of cores?"""
-        return {"lo", "dd"} <= self.flags
+        return GUARD <= self.flags
 
     def __repr__(self):
         return f"<{self.needle!r} in {self.where} {' '.join(sorted(self.flags))}: {self.around!r}>"
