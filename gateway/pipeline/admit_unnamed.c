@@ -32,12 +32,9 @@
 #include "src/base/err.h"
 #include "src/io/loop.h"
 
-enum { WEIGH_ARENA_BYTES = 64 * 1024 };
-
 /* What the names come to. */
 struct weighed {
 	struct admission *admission;
-	struct arena arena;	    /* grants of questions are not kept */
 	struct destination asked;   /* with the name in turn */
 	struct host allowed, first; /* "" = none */
 	struct verdict verdict;	    /* on `allowed`, else on `first` */
@@ -71,8 +68,7 @@ static bool weigh_name(void *ctx, struct span name)
 
 	if (!host_canon(name, &g->asked.host))
 		return false;
-	if (!decide_connect(a->worker, a->sandbox, &g->asked, to, &g->arena,
-			    &v)) {
+	if (!decide_flow(a->worker, a->sandbox, PROTOCOL_TCP, name, to, &v)) {
 		if (!g->first.len && !g->allowed.len)
 			g->verdict = v;
 		if (!g->first.len)
@@ -92,11 +88,9 @@ static void weigh(struct weighed *g)
 	struct admission *a = g->admission;
 	struct worker *w = a->worker;
 
-	arena_init(&g->arena, WEIGH_ARENA_BYTES);
 	(void)learned_each(gateway_learned(w->gateway),
 			   span_str(a->sandbox->id), &g->asked.original,
 			   loop_now_ms(w->loop), weigh_name, g);
-	arena_fini(&g->arena);
 }
 
 /* How the name leads to the address: by a pin, which is trusted, or by what

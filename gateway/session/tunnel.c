@@ -109,12 +109,17 @@ void tunnel_reach(struct session *s, const struct destination *d,
 	must(!s->origin->open); /* TCP connections are never kept */
 }
 
-/* What was dialled for a silent client serves, if it is what would be dialled
- * now. */
+/* What was dialled for a silent client serves, if it is at an address that was
+ * checked for what the client named since. */
 static bool tunnel_has_leg(const struct session *s)
 {
-	return s->origin &&
-	       addr_eq_ip(&s->origin->address, &s->destination.addrs[0]);
+	const struct destination *d = &s->destination;
+	unsigned i;
+
+	for (i = 0; s->origin && i < d->addr_count; i++)
+		if (addr_eq_ip(&s->origin->address, &d->addrs[i]))
+			return true;
+	return false;
 }
 
 void tunnel_dial(struct session *s)
