@@ -7,7 +7,7 @@
  * client takes no more; a timer goes on. At the end of the file the path is
  * compared with what is open: another inode means rotation.
  *
- * Followers look at the file a few times a second, and nobody looks while there
+ * Followers look at the file fifty times a second, and nobody looks while there
  * is no follower. The kernel could tell (inotify), but would do so for every
  * write of the gateway: a wake-up of this process for each of its turns.
  */
@@ -32,7 +32,7 @@
 enum {
 	BLOCK = 64 * 1024,
 	BACK_MAX = 64 * 1024 * 1024, /* never look back further */
-	LOOK_MS = 50,		     /* for what was appended */
+	LOOK_MS = 20,		     /* for what was appended */
 	FULL_MS = 100,		     /* the client is slow: try again */
 	ALIVE_MS = 15 * 1000,	  /* a comment, so that a dead client shows */
 	TURN_BYTES = 1024 * 1024, /* read per turn: others want to run too */
