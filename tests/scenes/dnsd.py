@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """dnsd.py ADDRESS FILE - a DNS server for the lab, UDP and TCP
 
-FILE is JSON {"name": {"A": [..], "AAAA": [..], "CNAME": name, "TXT": text, "ttl": n,
-"truncate": bool, "rcode": n, "silent": bool}}, read again for every question;
-every question is appended to FILE.log.
+FILE is JSON {"name": {"A": [..], "AAAA": [..], "CNAME": name, "TXT": text,
+"MX": name, "HTTPS": [hex of data, ..], "ttl": n, "rotate": n, "truncate": bool,
+"rcode": n, "silent": bool}}, read again for every question; every question is
+appended to FILE.log. rotate gives the next n addresses with each answer. An MX
+comes with the addresses of its name in the additional section.
 """
 import json
 import socket
@@ -12,6 +14,7 @@ import sys
 import threading
 
 ADDRESS, FILE = sys.argv[1], sys.argv[2]
+TURNS = {}  # of rotating names
 
 
 def question(data):
@@ -31,6 +34,22 @@ def record(owner, kind, ttl, data):
     return owner + struct.pack(">HHIH", kind, 1, ttl, len(data)) + data
 
 
+def turn(name, entry, addresses):
+    """The addresses of this answer."""
+    if "rotate" not in entry or not addresses:
+        return addresses
+    at = TURNS.get(name, 0)
+    TURNS[name] = (at + entry["rotate"]) % len(addresses)
+    return addresses[at:at + entry["rotate"]]
+
+
+def glue(zone, name, qtype):
+    """Addresses nobody asked for."""
+    host = (zone.get(name) or {}).get("MX") if qtype == 15 else None
+    return [record(wire_name(host), 1, 60, socket.inet_pton(socket.AF_INET, a))
+            for a in (zone.get(host) or {}).get("A", [])]
+
+
 def records_of(zone, name, qtype):
     """CNAMEs on the way are followed as far as this zone goes."""
     found, owner = [], b"\xc0\x0c"
@@ -44,7 +63,11 @@ def records_of(zone, name, qtype):
         for kind, number, family in (("A", 1, socket.AF_INET), ("AAAA", 28, socket.AF_INET6)):
             if qtype == number:
                 found += [record(owner, number, ttl, socket.inet_pton(family, a))
-                          for a in entry.get(kind, [])]
+                          for a in turn(name, entry, entry.get(kind, []))]
+        if qtype == 65:
+            found += [record(owner, 65, ttl, bytes.fromhex(h)) for h in entry.get("HTTPS", [])]
+        if qtype == 15 and "MX" in entry:
+            found.append(record(owner, 15, ttl, b"\0\x0a" + wire_name(entry["MX"])))
         if qtype == 16 and "TXT" in entry:
             text = entry["TXT"].encode()
             found.append(record(owner, 16, ttl, bytes([len(text)]) + text))
@@ -61,11 +84,12 @@ def answer(data, tcp):
     if entry and entry.get("silent"):
         raise TimeoutError
     rcode = 3 if entry is None else entry.get("rcode", 0)
-    records = records_of(zone, name, qtype)
+    records, more = records_of(zone, name, qtype), glue(zone, name, qtype)
     flags = 0x8180 | rcode
     if entry and entry.get("truncate") and not tcp:
         flags, records = flags | 0x0200, []
-    return data[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0) + raw + b"".join(records)
+    return (data[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, len(more)) + raw
+            + b"".join(records + more))
 
 
 def serve_udp():
