@@ -14,6 +14,7 @@ static const struct column columns[] = {
 	{ "INTERFACE", "interface" },
 	{ "ADDRESSES", "addresses" },
 	{ "LABELS", "labels" },
+	{ "LOCKED AT", "lockedAt" },
 	{ "POLICY", "policy" },
 	{ 0 },
 };
@@ -67,21 +68,31 @@ int cmd_sandbox_rm(int argc, char **argv)
 	return simple_rm(&s, argc, argv);
 }
 
+/* What `sandbox add` was given besides id and addresses; NULL: left out. */
+struct wishes {
+	const char *iface, *port, *mac;
+	struct opt_list labels;
+};
+
 /* The body of a PUT. False after a sentence. */
 static bool sandbox_put(struct json_out *out, const struct opt_words *words,
-			const char *iface, const struct opt_list *labels)
+			const struct wishes *w)
 {
 	unsigned i;
 
 	json_open_object(out, NULL);
 	json_put_str(out, "id", words->items[0]);
-	if (iface)
-		json_put_str(out, "interface", iface);
+	if (w->iface)
+		json_put_str(out, "interface", w->iface);
+	if (w->port)
+		json_put_str(out, "port", w->port);
+	if (w->mac)
+		json_put_str(out, "mac", w->mac);
 	json_open_array(out, "addresses");
 	for (i = 1; i < words->count; i++)
 		json_put_str(out, NULL, words->items[i]);
 	json_close(out);
-	if (!body_put_labels(out, labels))
+	if (!body_put_labels(out, &w->labels))
 		return false;
 	json_close(out);
 	return !json_done(out);
@@ -90,13 +101,16 @@ static bool sandbox_put(struct json_out *out, const struct opt_words *words,
 int cmd_sandbox_add(int argc, char **argv)
 {
 	struct buf body CLEANUP(buf_fini) = BUF_INIT(BODY_MAX);
-	struct opt_list labels = { 0 };
 	struct opt_daemon where = { 0 };
-	const char *iface = NULL;
+	struct wishes w = { 0 };
 	const struct opt opts[] = {
-		{ "interface", OPT_TEXT, &iface, "NAME",
+		{ "interface", OPT_TEXT, &w.iface, "NAME",
 		  "the interface it is behind; default any", 'i' },
-		{ "label", OPT_LIST, &labels, "KEY=VALUE",
+		{ "port", OPT_TEXT, &w.port, "NAME",
+		  "its port, if that interface is a bridge", 'p' },
+		{ "mac", OPT_TEXT, &w.mac, "ADDRESS",
+		  "its hardware address", 'm' },
+		{ "label", OPT_LIST, &w.labels, "KEY=VALUE",
 		  "a label for policies to choose by", 'l' },
 		OPTS_DAEMON(&where),
 		{ 0 },
@@ -117,7 +131,7 @@ int cmd_sandbox_add(int argc, char **argv)
 	if (r)
 		return opts_exit(r);
 	json_start(&out, &body);
-	if (!sandbox_put(&out, &words, iface, &labels))
+	if (!sandbox_put(&out, &words, &w))
 		return CLI_USAGE;
 	if (api_init(&api, &where))
 		return CLI_FAILED;

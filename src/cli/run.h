@@ -32,6 +32,7 @@ struct run_net {
 	char iface[16]; /* our side: sp-<8 hex>; eth0 inside */
 	char outer[RUN_ADDRESS_SIZE], inner[RUN_ADDRESS_SIZE];
 	char outer6[RUN_ADDRESS_SIZE], inner6[RUN_ADDRESS_SIZE];
+	char mac[18]; /* of eth0 */
 	bool up;
 };
 

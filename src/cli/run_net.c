@@ -3,7 +3,8 @@
  *
  * How it works: a veth pair, sp-<8 hex> here and eth0 inside, with a /30 out
  * of 10.209.0.0/16 and a /64 out of fd53:5059:2090::/48, both numbered by the
- * same draw. The daemon's packet rules hold for every sp-* interface before
+ * same draw, as is the hardware address inside, to which the daemon locks it.
+ * The daemon's packet rules hold for every sp-* interface before
  * this one exists, so there is no moment in which a packet could pass by.
  */
 
@@ -54,6 +55,9 @@ static void net_set(struct run_net *net, uint32_t draw)
 		       (at & 255) + 2);
 	(void)snprintf(net->outer6, sizeof(net->outer6), "fd53:5059:2090:%x::1",
 		       draw & 0x3fff);
+	(void)snprintf(net->mac, sizeof(net->mac),
+		       "02:50:%02x:%02x:%02x:%02x", draw >> 24,
+		       draw >> 16 & 255, draw >> 8 & 255, draw & 255);
 	(void)snprintf(net->inner6, sizeof(net->inner6), "fd53:5059:2090:%x::2",
 		       draw & 0x3fff);
 }
@@ -98,9 +102,10 @@ int run_net_start(struct run_net *net, pid_t pid)
 	int r;
 
 	r = buf_putf(&text,
-		     "link add %s type veth peer name eth0 netns %d\n"
+		     "link add %s type veth peer name eth0 address %s "
+		     "netns %d\n"
 		     "link set %s addrgenmode none\n",
-		     net->iface, (int)pid, net->iface);
+		     net->iface, net->mac, (int)pid, net->iface);
 	net->up = true;
 	if (!r)
 		r = proc_run(argv, buf_peek(&text));

@@ -115,6 +115,7 @@ static int sandbox_put(const struct registering *x)
 	json_open_object(&out, NULL);
 	json_put_str(&out, "id", x->reg->id);
 	json_put_str(&out, "interface", net->iface);
+	json_put_str(&out, "mac", net->mac);
 	json_open_array(&out, "addresses");
 	json_put_str(&out, NULL, net->inner);
 	json_put_str(&out, NULL, net->inner6);

@@ -7,15 +7,18 @@
 #include <stdlib.h>
 
 #include "src/base/err.h"
+#include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/gateway_link.h"
 #include "src/control/publish.h"
 #include "src/control/vault_link.h"
+#include "src/role/config.h"
 
 struct wish {
 	struct sandbox *sandbox; /* NULL: remove; or already applied */
 	bool must_be_new;
 	bool is_new;
+	struct change *change; /* while its lock is asked for */
 	char id[SANDBOX_ID_MAX + 1];
 };
 
@@ -29,6 +32,7 @@ static void sandbox_show(struct json_out *o, const struct control *c,
 
 	json_open_object(o, NULL);
 	sandbox_emit(o, s);
+	sandbox_emit_lock(o, s);
 	if (e && e->model)
 		json_put_text(o, "policy", e->model->name);
 	else
@@ -155,6 +159,13 @@ static enum change_step put_check(struct control *c, void *data,
 	if (w->is_new && map_count(&c->sandboxes.by_id) >= SANDBOXES_MAX)
 		return api_refuse(no, 409, "TOO_MANY",
 				  "%d sandboxes are the most", SANDBOXES_MAX);
+	if (w->sandbox->iface[0] &&
+	    !config_has_interface(c->config, w->sandbox->iface))
+		return api_refuse(no, 400, "INVALID",
+				  "sandbox: interface \"%s\" is none that "
+				  "sandboxInterfaces names: nothing from it "
+				  "would be under policy",
+				  w->sandbox->iface);
 	other = sandboxes_conflict(&c->sandboxes, w->sandbox, &address);
 	if (other)
 		return api_refuse(
@@ -166,6 +177,24 @@ static enum change_step put_check(struct control *c, void *data,
 		return api_refuse(no, 400, "INVALID",
 				  "sandbox: the labels are too large");
 	return CHANGE_STORE;
+}
+
+static void on_put_locked(void *ctx, const struct msg_locked *reply)
+{
+	struct wish *w = ctx;
+
+	sandbox_set_lock(w->sandbox, reply);
+	if (reply->status)
+		log_error("sandbox %s is cut off: %s", w->id, reply->text);
+	change_locked(w->change);
+}
+
+static void put_lock(struct control *c, void *data, struct change *ch)
+{
+	struct wish *w = data;
+
+	w->change = ch;
+	locks_put(c, w->sandbox, on_put_locked, w);
 }
 
 static void put_apply(struct control *c, void *data, uint64_t revision)
@@ -181,7 +210,16 @@ static void put_apply(struct control *c, void *data, uint64_t revision)
 static void put_reply(struct control *c, void *data, struct httpd_request *r)
 {
 	const struct wish *w = data;
+	const struct sandbox *s =
+		sandboxes_find(&c->sandboxes, span_str(w->id));
 
+	if (s && s->lock == LOCK_FAILED) {
+		httpd_reply_error(r, 503, "NOT_LOCKED",
+				  "the sandbox is registered and stays cut "
+				  "off: it could not be locked to its "
+				  "interface");
+		return;
+	}
 	reply_sandbox(c, r, span_str(w->id), w->is_new ? 201 : 200, SPAN_NONE);
 }
 
@@ -206,6 +244,7 @@ static void delete_apply(struct control *c, void *data, uint64_t revision)
 
 	(void)revision;
 	publish_sandbox_drop(c->gateway, s);
+	locks_drop(c, s->id);
 	sandboxes_remove(&c->sandboxes, span_str(w->id));
 }
 
@@ -229,6 +268,7 @@ static void sandbox_put(struct control *c, struct httpd_request *r,
 {
 	static const struct change_ops ops = {
 		.check = put_check,
+		.lock = put_lock,
 		.apply = put_apply,
 		.reply = put_reply,
 		.free = wish_free,

@@ -81,6 +81,11 @@ static void change_apply(struct change *ch, uint64_t revision)
 	change_queue_run(c);
 }
 
+void change_locked(struct change *ch)
+{
+	change_apply(ch, ch->revision);
+}
+
 /* -- stored --------------------------------------------------------------- */
 
 static void on_stored(void *ctx, int status, uint64_t revision,
@@ -89,6 +94,11 @@ static void on_stored(void *ctx, int status, uint64_t revision,
 	struct change *ch = ctx;
 	struct control *c = ch->control;
 
+	if (!status && ch->ops->lock) {
+		ch->revision = revision;
+		ch->ops->lock(c, ch->data, ch);
+		return;
+	}
 	if (!status) {
 		change_apply(ch, revision);
 		return;

@@ -4,8 +4,9 @@
  * How it works: changes wait in a queue, also for a vault that is away for a
  * moment. When its turn comes, a change is
  * checked against the present (so two changes never race) and puts what it
- * stores into a transaction of the vault. When that is acknowledged, the state
- * of this process is changed and the gateway is told; the next change may then
+ * stores into a transaction of the vault. When that is acknowledged, a sandbox
+ * is locked to its interface (locks.h), then the state of this process is
+ * changed and the gateway is told; the next change may then
  * begin. The request is answered when every loop of the gateway has applied
  * it: a change is in force when its call returns. When that cannot be said,
  * the answer is 503 and says what is known.
@@ -18,6 +19,7 @@
 #include "src/base/diag.h"
 #include "src/base/list.h"
 
+struct change;
 struct control;
 struct httpd_request;
 
@@ -39,6 +41,9 @@ enum change_step {
 struct change_ops {
 	enum change_step (*check)(struct control *c, void *data,
 				  struct refusal *no);
+	/* May be NULL. What must stand before apply; calls change_locked(ch)
+	 * from the loop when it does, or cannot. */
+	void (*lock)(struct control *c, void *data, struct change *ch);
 	/* Cannot fail. revision: of the commit, 0 when nothing was stored. */
 	void (*apply)(struct control *c, void *data, uint64_t revision);
 	/* Answers; it is in force. Not called without a request. */
@@ -58,6 +63,8 @@ void change_queue_init(struct change_queue *q);
 void change_queue_fini(struct change_queue *q);
 /* The vault was read: changes that waited for that may begin. */
 void change_queue_run(struct control *c);
+/* What ops->lock began has ended. */
+void change_locked(struct change *ch);
 /* Takes data. r may be NULL: nobody waits for an answer. */
 void change_submit(struct control *c, const struct change_ops *ops, void *data,
 		   struct httpd_request *r);

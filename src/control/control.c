@@ -109,6 +109,9 @@ static void control_from_supervisor(void *ctx, struct chan *chan,
 	case MSG_CONTROL_ROLES:
 		status_on_roles(c, m->serial, body);
 		return;
+	case MSG_SUPERVISOR_LOCKED:
+		locks_on_reply(c, m->serial, body);
+		return;
 	default:
 		log_error("the supervisor sent an unexpected message of type "
 			  "%u",
@@ -230,13 +233,20 @@ static void on_gateway_accuse(void *ctx)
 
 void control_loaded(struct control *c)
 {
-	c->loaded = true;
-	c->ever_loaded = true;
 	log_info("read %zu credentials, %zu bindings, %zu sandboxes and %u "
 		 "policies of the API from the vault",
 		 map_count(&c->node->credentials),
 		 map_count(&c->node->bindings), map_count(&c->sandboxes.by_id),
 		 c->policies.api_count);
+	locks_restore(c);
+}
+
+void control_locked(struct control *c)
+{
+	if (!vault_link_is_up(c->vault))
+		return; /* it will be read again */
+	c->loaded = true;
+	c->ever_loaded = true;
 	publish_all(c);
 	change_queue_run(c);
 }
@@ -329,6 +339,7 @@ static struct control *control_alloc(struct loop *loop,
 	c->exit_status = EXIT_FAILURE;
 	change_queue_init(&c->changes);
 	sandboxes_init(&c->sandboxes);
+	locks_init(&c->locks);
 	policies_init(&c->policies);
 	tokens_init(&c->tokens);
 	list_init(&c->status_calls);
@@ -373,6 +384,7 @@ struct control *control_free(struct control *c)
 	status_fini(c);
 	vault_link_free(c->vault);
 	gateway_link_free(c->gateway);
+	locks_fini(c);
 	change_queue_fini(&c->changes);
 	audit_tails_free(c->tails);
 	httpd_free(c->httpd);

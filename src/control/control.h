@@ -18,6 +18,7 @@
 
 #include "src/base/buf.h"
 #include "src/control/change.h"
+#include "src/control/locks.h"
 #include "src/control/policies.h"
 #include "src/control/sandboxes.h"
 #include "src/control/tokens.h"
@@ -57,6 +58,7 @@ struct control {
 	struct load *load; /* a reading that runs */
 	struct vault_state *node;
 	struct sandboxes sandboxes;
+	struct locks locks;
 	struct policies policies;
 	struct tokens tokens;
 	struct buf node_json; /* as last published */
@@ -77,6 +79,8 @@ int control_run(struct control *c);
 void control_reload_vault(struct control *c);
 /* Was called by load.c: everything was read. */
 void control_loaded(struct control *c);
+/* Was called by locks.c: every sandbox is locked to its interface. */
+void control_locked(struct control *c);
 /* Files changed, or somebody asked; r may be NULL. */
 struct httpd_request;
 void control_reload_policies(struct control *c, struct httpd_request *r);

@@ -61,12 +61,16 @@ static void sandbox_choose(const struct policies *p, struct sandbox *s)
 	s->policy = e ? e->id : POLICY_ID_NONE;
 }
 
+/* One that is not locked to its addresses is nobody to the gateway. */
 static void sandbox_send(struct gateway_link *g, const struct sandbox *s)
 {
 	struct msg_sandbox body;
 
 	sandbox_fill(s, &body);
-	gateway_link_send(g, MSG_CONTROL_SANDBOX, &body, -1);
+	gateway_link_send(g,
+			  s->lock == LOCK_FAILED ? MSG_CONTROL_SANDBOX_DROP
+						 : MSG_CONTROL_SANDBOX,
+			  &body, -1);
 }
 
 void publish_sandbox(struct gateway_link *g, const struct policies *p,

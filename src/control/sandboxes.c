@@ -4,6 +4,7 @@
 #include "src/control/sandboxes.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/base/buf.h"
@@ -63,24 +64,85 @@ static int id_read(const struct json *j, struct span name, struct sandbox *s,
 	return 0;
 }
 
-static int iface_read(const struct json *j, struct sandbox *s, struct diag *d)
+/* member: "interface" or "port"; "" stays when it is not there. */
+static int iface_read(const struct json *j, const char *member,
+		      char dst[MSG_IFACE_SIZE], struct diag *d)
 {
 	struct span iface = SPAN("");
 	size_t i;
 	int r;
 
-	r = json_get_text(j, "sandbox", "interface", &iface, d);
+	r = json_get_text(j, "sandbox", member, &iface, d);
 	if (r < 0)
 		return r;
 	for (i = 0; i < iface.len; i++)
 		if (iface.ptr[i] <= 0x20 || iface.ptr[i] >= 0x7f ||
-		    strchr("/:*", iface.ptr[i]))
+		    strchr("/:*\"", iface.ptr[i]))
 			break;
-	if (i < iface.len || !span_copy(iface, s->iface, sizeof(s->iface)))
+	if (i < iface.len || !span_copy(iface, dst, MSG_IFACE_SIZE))
 		return diag_set(d, 0, 0,
-				"sandbox: \"interface\": expected the name of "
-				"a network interface");
+				"sandbox: \"%s\": expected the name of "
+				"a network interface",
+				member);
 	return 0;
+}
+
+static bool hex_pair(const char *at, uint8_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *high = strchr(digits, span_lower_char(at[0]));
+	const char *low = strchr(digits, span_lower_char(at[1]));
+
+	if (!at[0] || !at[1] || !high || !low)
+		return false;
+	*ret = (uint8_t)((high - digits) << 4 | (low - digits));
+	return true;
+}
+
+/* "02:42:0a:09:00:02": of one interface, so not of a group, and not zero. */
+static bool mac_parse(struct span text, uint8_t ret[6])
+{
+	static const uint8_t zero[6];
+	size_t i;
+
+	if (text.len != 6 * 3 - 1)
+		return false;
+	for (i = 0; i < 6; i++)
+		if (!hex_pair(text.ptr + 3 * i, &ret[i]) ||
+		    (i < 5 && text.ptr[3 * i + 2] != ':'))
+			return false;
+	return !(ret[0] & 1) && memcmp(ret, zero, sizeof(zero)) != 0;
+}
+
+static int mac_read(const struct json *j, struct sandbox *s, struct diag *d)
+{
+	struct span text = SPAN_NONE;
+	int r = json_get_text(j, "sandbox", "mac", &text, d);
+
+	if (r)
+		return r < 0 ? r : 0;
+	s->has_mac = mac_parse(text, s->mac);
+	if (!s->has_mac)
+		return diag_set(d, 0, 0,
+				"sandbox: \"mac\": expected the hardware "
+				"address of one interface, as "
+				"\"02:42:0a:09:00:02\"");
+	return 0;
+}
+
+static int device_read(const struct json *j, struct sandbox *s, struct diag *d)
+{
+	int r = iface_read(j, "interface", s->iface, d);
+
+	if (!r)
+		r = iface_read(j, "port", s->port, d);
+	if (!r)
+		r = mac_read(j, s, d);
+	if (!r && !s->iface[0] && (s->port[0] || s->has_mac))
+		return diag_set(d, 0, 0,
+				"sandbox: \"port\" and \"mac\" need an "
+				"\"interface\"");
+	return r;
 }
 
 static int addrs_read(const struct json *j, struct sandbox *s, struct diag *d)
@@ -168,8 +230,9 @@ static int labels_read(const struct json *j, struct sandbox *s, struct diag *d)
 static int sandbox_read(const struct json *j, struct span name,
 			struct sandbox *s, struct diag *d)
 {
-	static const char *const known[] = { "id", "interface", "addresses",
-					     "labels", NULL };
+	static const char *const known[] = { "id",  "interface", "port",
+					     "mac", "addresses", "labels",
+					     NULL };
 	int r;
 
 	r = json_want(j, JSON_KIND_OBJECT, "sandbox", d);
@@ -178,7 +241,7 @@ static int sandbox_read(const struct json *j, struct span name,
 	if (!r)
 		r = id_read(j, name, s, d);
 	if (!r)
-		r = iface_read(j, s, d);
+		r = device_read(j, s, d);
 	if (!r)
 		r = addrs_read(j, s, d);
 	if (!r)
@@ -220,6 +283,13 @@ struct sandbox *sandbox_free(struct sandbox *s)
 
 /* -- writing -------------------------------------------------------------- */
 
+static const char *mac_text(const uint8_t mac[6], char dst[ADDR_TEXT_SIZE])
+{
+	(void)snprintf(dst, ADDR_TEXT_SIZE, "%02x:%02x:%02x:%02x:%02x:%02x",
+		       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	return dst;
+}
+
 void sandbox_emit(struct json_out *o, const struct sandbox *s)
 {
 	char text[ADDR_TEXT_SIZE];
@@ -228,6 +298,10 @@ void sandbox_emit(struct json_out *o, const struct sandbox *s)
 	json_put_text(o, "id", s->id);
 	if (s->iface[0])
 		json_put_str(o, "interface", s->iface);
+	if (s->port[0])
+		json_put_str(o, "port", s->port);
+	if (s->has_mac)
+		json_put_str(o, "mac", mac_text(s->mac, text));
 	json_open_array(o, "addresses");
 	for (i = 0; i < s->addr_count; i++)
 		json_put_str(o, NULL,
@@ -237,6 +311,36 @@ void sandbox_emit(struct json_out *o, const struct sandbox *s)
 	for (i = 0; i < s->label_count; i++)
 		json_put_text(o, s->labels[i].key.ptr, s->labels[i].value);
 	json_close(o);
+}
+
+void sandbox_set_lock(struct sandbox *s, const struct msg_locked *reply)
+{
+	s->lock = reply->status ? LOCK_FAILED
+		  : s->iface[0] ? LOCK_HELD
+				: LOCK_NONE;
+	s->on_bridge = reply->is_bridge && !s->port[0];
+}
+
+void sandbox_emit_lock(struct json_out *o, const struct sandbox *s)
+{
+	const char *note = NULL;
+
+	if (s->lock == LOCK_HELD)
+		json_put_str(o, "lockedAt", s->port[0] ? s->port : s->iface);
+	else
+		json_put_null(o, "lockedAt");
+	if (s->lock == LOCK_FAILED)
+		note = "the lock could not be installed: the sandbox is cut "
+		       "off";
+	else if (!s->iface[0])
+		note = "no interface was given: its addresses are believed "
+		       "wherever they come from";
+	else if (s->on_bridge)
+		note = "the interface is a bridge and no port was given: "
+		       "sandboxes of the bridge can take each other's "
+		       "addresses";
+	if (note)
+		json_put_str(o, "lockNote", note);
 }
 
 void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret)

@@ -2,11 +2,11 @@
 /* sandboxes.h - the registry: which sandbox is behind which address
  *
  *   {"id": "build-7", "interface": "sp-build", "addresses": ["10.9.0.2"],
- *    "labels": {"team": "infra"}}
+ *    "mac": "02:42:0a:09:00:02", "labels": {"team": "infra"}}
  *
  * A sandbox is known by (interface, source address); no two sandboxes may
  * claim the same pair. A sandbox without an interface claims its addresses on
- * every interface.
+ * every interface, and is not locked to its addresses.
  */
 #pragma once
 
@@ -30,9 +30,20 @@ enum {
 	SANDBOX_LABEL_MAX = 256, /* bytes of a key or a value */
 };
 
+enum sandbox_lock {
+	LOCK_NONE, /* it has no interface, or nobody was asked yet */
+	LOCK_HELD,
+	LOCK_FAILED, /* it stays cut off: the gateway does not know it */
+};
+
 struct sandbox {
 	struct span id; /* NUL-terminated in the arena */
 	char iface[MSG_IFACE_SIZE];
+	char port[MSG_IFACE_SIZE]; /* its port of the bridge iface, or "" */
+	uint8_t mac[6];
+	bool has_mac;
+	enum sandbox_lock lock;
+	bool on_bridge; /* locked to a bridge, not to a port of one */
 	struct addr addrs[MSG_ADDRS_MAX];
 	unsigned addr_count;
 	struct policy_label *labels; /* in order of keys */
@@ -51,6 +62,10 @@ WUNRES int sandbox_parse(struct span text, struct span name,
 struct sandbox *sandbox_free(struct sandbox *s);
 /* As it was given (stored so). */
 void sandbox_emit(struct json_out *o, const struct sandbox *s);
+/* What the supervisor answered to the wish to lock it. */
+void sandbox_set_lock(struct sandbox *s, const struct msg_locked *reply);
+/* "lockedAt" and "lockNote": not stored, for who asks. */
+void sandbox_emit_lock(struct json_out *o, const struct sandbox *s);
 /* Puts id, interface and addresses into a message to the gateway. */
 void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret);
 

@@ -13,6 +13,7 @@
 #include "src/role/daemon.h"
 #include "src/role/fence.h"
 #include "src/role/home.h"
+#include "src/role/lock.h"
 #include "src/role/msg.h"
 #include "src/role/privilege.h"
 
@@ -137,13 +138,16 @@ static int check(const struct config *config)
 
 static int act(const struct options *o, const struct config *config)
 {
+	int r;
+
 	switch (o->action) {
 	case ACTION_RUN:
 		return daemon_run(config);
 	case ACTION_CHECK:
 		return check(config);
 	case ACTION_REMOVE_RULES:
-		return fence_remove(config);
+		r = fence_remove(config);
+		return r ? r : lock_remove();
 	}
 	return -EINVAL;
 }

@@ -206,3 +206,18 @@ int config_parse(struct span text, struct config **ret, struct diag *d)
 	*ret = c;
 	return 0;
 }
+
+bool config_has_interface(const struct config *c, const char *name)
+{
+	const char *pattern;
+	size_t i, len;
+
+	for (i = 0; name[0] && i < c->interfaces.count; i++) {
+		pattern = c->interfaces.items[i];
+		len = strlen(pattern);
+		if (pattern[len - 1] == '*' ? !strncmp(name, pattern, len - 1)
+					    : !strcmp(name, pattern))
+			return true;
+	}
+	return false;
+}

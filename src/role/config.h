@@ -104,6 +104,9 @@ WUNRES int config_parse(struct span text, struct config **ret, struct diag *d);
 /* NULL and half-built are fine; returns NULL. */
 struct config *config_free(struct config *c);
 
+/* Does a pattern of "sandboxInterfaces" match this name? */
+bool config_has_interface(const struct config *c, const char *name);
+
 /* From the supervisor to a role of the same build: all values as bytes.
  * 0, -ENOBUFS; 0, -EPROTO. */
 WUNRES int config_pack(const struct config *c, struct buf *out);

@@ -28,6 +28,7 @@
 #include "src/role/fence_watch.h"
 #include "src/role/home.h"
 #include "src/role/listeners.h"
+#include "src/role/lock.h"
 #include "src/role/notify.h"
 #include "src/role/privilege.h"
 #include "src/role/spawn.h"
@@ -39,6 +40,7 @@ struct daemon {
 	struct loop *loop;
 	struct listeners listeners;
 	struct fence_watch *fence;
+	struct lock *lock;
 	struct supervise *roles;
 	char programs[ROLE_NUM][PATH_MAX];
 	int lock_fd, config_fd, audit_fd;
@@ -59,7 +61,8 @@ static void on_rules_asked(void *ctx, struct msg_roles *ret)
 {
 	const struct daemon *d = ctx;
 
-	ret->table_ok = fence_watch_is_ok(d->fence);
+	ret->table_ok =
+		fence_watch_is_ok(d->fence) && lock_is_ok(d->lock);
 	ret->queue = fence_watch_rules(d->fence)->queue;
 	ret->forwards = fence_forwards();
 }
@@ -156,6 +159,8 @@ static int prepare_network(struct daemon *d)
 	if (!r && listeners_open(d->config, rules.ipv6, &d->listeners, &diag))
 		r = say(&diag);
 	if (!r)
+		r = lock_new(d->loop, d->config, &d->lock);
+	if (!r)
 		r = fence_watch_new(d->loop, d->config, &rules, &d->fence);
 	if (!r && rules.queue && !fence_forwards())
 		log_info("this node does not forward (net.ipv4.ip_forward, "
@@ -170,6 +175,7 @@ static int start_roles(struct daemon *d)
 		.loop = d->loop,
 		.config_fd = d->config_fd,
 		.listeners = &d->listeners,
+		.lock = d->lock,
 		.grace_ms = d->config->drain_ms,
 		.ctx = d,
 		.rules = on_rules_asked,
@@ -220,6 +226,7 @@ static void stop(struct daemon *d)
 
 	d->roles = supervise_free(d->roles);
 	d->fence = fence_watch_free(d->fence);
+	d->lock = lock_free(d->lock); /* sandboxes stay locked */
 	if (fenced && fence_close(d->config) == 0)
 		log_info("stopped: sandboxes are cut off until the next start "
 			 "or --remove-rules");

@@ -65,6 +65,17 @@ static const struct string_field sandbox_strings[] = {
 	STRING(msg_sandbox, iface),
 	{ 0, 0 },
 };
+static const struct string_field lock_strings[] = {
+	STRING(msg_lock, id),
+	STRING(msg_lock, iface),
+	STRING(msg_lock, port),
+	{ 0, 0 },
+};
+static const struct string_field locked_strings[] = {
+	STRING(msg_locked, device),
+	STRING(msg_locked, text),
+	{ 0, 0 },
+};
 static const struct string_field scope_strings[] = {
 	STRING(msg_scope, scope),
 	{ 0, 0 },
@@ -88,7 +99,9 @@ static const struct string_field scope_strings[] = {
 		 : begin_strings, struct msg_record *     \
 		 : record_strings, struct msg_read *      \
 		 : read_strings, struct msg_sandbox *     \
-		 : sandbox_strings, struct msg_scope *    \
+		 : sandbox_strings, struct msg_lock *     \
+		 : lock_strings, struct msg_locked *      \
+		 : locked_strings, struct msg_scope *     \
 		 : scope_strings)
 
 static const struct row rows[MSG_TYPE_NUM] = {

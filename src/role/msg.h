@@ -63,6 +63,13 @@ const char *role_name(enum role role);
 	X(MSG_ROLE_READY, struct msg_none)                                     \
 	/* any role to supervisor: this role broke the protocol */             \
 	X(MSG_ROLE_ACCUSE, struct msg_peer)                                    \
+	/* control to supervisor: lock a sandbox to its interface, or end that \
+	 * (.id alone counts), or: every sandbox was sent, other locks end.    \
+	 * Each is answered by MSG_SUPERVISOR_LOCKED */                        \
+	X(MSG_CONTROL_LOCK, struct msg_lock)                                   \
+	X(MSG_CONTROL_UNLOCK, struct msg_lock)                                 \
+	X(MSG_CONTROL_LOCKS_END, struct msg_none)                              \
+	X(MSG_SUPERVISOR_LOCKED, struct msg_locked)                            \
 	/* control to supervisor: state of the roles; reply with the same type \
 	 * and struct msg_roles */                                             \
 	X(MSG_CONTROL_ROLES, struct msg_roles)                                 \
@@ -260,6 +267,25 @@ struct msg_sandbox {
 	uint32_t policy;
 	uint32_t addr_count;
 	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip */
+};
+
+/* What a sandbox may send by: nothing else leaves its device. */
+struct msg_lock {
+	char id[MSG_NAME_SIZE];
+	char iface[MSG_IFACE_SIZE];
+	char port[MSG_IFACE_SIZE]; /* its port of the bridge iface, or "" */
+	uint32_t addr_count;
+	uint32_t has_mac;
+	uint8_t mac[6];
+	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip */
+};
+
+/* .status: 0 or a positive errno; .text then says why, for people. */
+struct msg_locked {
+	int32_t status;
+	uint32_t is_bridge;	     /* the device has ports of its own */
+	char device[MSG_IFACE_SIZE]; /* where the lock is */
+	char text[MSG_TEXT_SIZE];
 };
 
 struct msg_scope {

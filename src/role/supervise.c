@@ -12,7 +12,7 @@
  * instead of the message about a missing key file.
  *
  * Messages from roles are hostile until proved otherwise: exactly READY,
- * ACCUSE and (from control) ROLES, of exactly the right size and without
+ * ACCUSE and (from control) ROLES and the locks, of exactly the right size and without
  * descriptors. Anything else kills the sender. The gateway, who could be taken
  * over, can by its accusations make others restart; that denies service, which
  * it can do anyway, and opens nothing.
@@ -36,6 +36,7 @@
 #include "src/base/log.h"
 #include "src/role/child.h"
 #include "src/role/listeners.h"
+#include "src/role/lock.h"
 
 enum {
 	START_TRIES = 3,
@@ -191,6 +192,26 @@ static void report_roles(struct child *c, uint32_t serial)
 	child_send(c, MSG_CONTROL_ROLES, serial, &reply, sizeof(reply), -1);
 }
 
+/* What control says of the lock; nobody else may. */
+static bool lock_asked(struct child *c, const struct chan_msg *m,
+		       const void *body)
+{
+	struct supervise *s = c->ctx;
+	struct msg_locked reply;
+
+	if (c->role != ROLE_CONTROL || !m->serial || !s->setup.lock)
+		return false;
+	if (m->type == MSG_CONTROL_LOCK)
+		lock_put(s->setup.lock, body, &reply);
+	else if (m->type == MSG_CONTROL_UNLOCK)
+		lock_drop(s->setup.lock, body, &reply);
+	else
+		lock_complete(s->setup.lock, &reply);
+	child_send(c, MSG_SUPERVISOR_LOCKED, m->serial, &reply, sizeof(reply),
+		   -1);
+	return true;
+}
+
 static void role_is_ready(struct child *c)
 {
 	struct supervise *s = c->ctx;
@@ -246,6 +267,10 @@ static bool on_message(struct child *c, const struct chan_msg *m)
 			return false;
 		report_roles(c, m->serial);
 		return true;
+	case MSG_CONTROL_LOCK:
+	case MSG_CONTROL_UNLOCK:
+	case MSG_CONTROL_LOCKS_END:
+		return lock_asked(c, m, body);
 	default:
 		return false;
 	}
@@ -302,6 +327,8 @@ static int role_start(struct supervise *s, struct child *c)
 		log_error("could not start %s: %s", c->program, err_text(r));
 		return r;
 	}
+	if (c->role == ROLE_CONTROL && s->setup.lock)
+		lock_expect(s->setup.lock);
 	if (c->role == ROLE_GATEWAY)
 		audit_send(s); /* before anything that it could audit */
 	for (i = 0; i < ARRAY_LEN(order); i++) {

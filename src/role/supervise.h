@@ -14,6 +14,7 @@
 #include "src/role/msg.h"
 
 struct listeners;
+struct lock;
 struct loop;
 struct supervise;
 
@@ -23,6 +24,7 @@ struct supervise_setup {
 	const char *programs[ROLE_NUM]; /* paths of the roles to run */
 	int config_fd;			/* memfd: configuration text */
 	const struct listeners *listeners;
+	struct lock *lock; /* NULL: none, and who asks for one is wrong */
 	uint32_t grace_ms; /* how long exchanges may finish */
 	void *ctx;
 	/* how the kernel's rules stand: table_ok, queue, forwards */

@@ -101,6 +101,9 @@ struct rig {
 	struct chan *supervisor;
 	bool roles_mute;
 	unsigned ready, accused;
+	struct msg_lock locks[32]; /* as the supervisor holds them */
+	unsigned lock_count, lock_ends;
+	int fail_lock; /* an errno for every lock */
 	struct fake_vault vault;
 	struct fake_gateway gateway;
 };
@@ -406,8 +409,8 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 		return;
 	case MSG_CONTROL_SANDBOX_DROP:
 		there = fake_sandbox(g, sandbox->id);
-		assert_non_null(there);
-		*there = g->sandboxes[--g->sandbox_count];
+		if (there) /* it may never have been told of it */
+			*there = g->sandboxes[--g->sandbox_count];
 		return;
 	case MSG_CONTROL_BINDINGS:
 		fake_text(&g->bindings, m->fds[0],
@@ -445,6 +448,44 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 
 /* -- the supervisor's side ------------------------------------------------ */
 
+RIG struct msg_lock *fake_lock(struct rig *rig, const char *id)
+{
+	unsigned i;
+
+	for (i = 0; i < rig->lock_count; i++)
+		if (!strcmp(rig->locks[i].id, id))
+			return &rig->locks[i];
+	return NULL;
+}
+
+static void fake_lock_message(struct rig *rig, struct chan *c,
+			      struct chan_msg *m)
+{
+	struct msg_locked reply = { .status = rig->fail_lock };
+	struct span tail;
+	const struct msg_lock *body = msg_body(m->type, m->payload, &tail);
+	struct msg_lock *held = NULL;
+
+	assert_non_null(body);
+	if (m->type == MSG_CONTROL_LOCKS_END) {
+		rig->lock_ends++;
+		reply.status = 0;
+	} else {
+		held = fake_lock(rig, body->id);
+	}
+	if (m->type == MSG_CONTROL_LOCK && !reply.status) {
+		/* before the gateway believes the address */
+		held = held ? held : &rig->locks[rig->lock_count++];
+		*held = *body;
+		strcpy(reply.device, body->port[0] ? body->port : body->iface);
+	}
+	if (m->type == MSG_CONTROL_UNLOCK && held)
+		*held = rig->locks[--rig->lock_count];
+	assert_int_equal(chan_send(c, MSG_SUPERVISOR_LOCKED, m->serial, &reply,
+				   sizeof(reply), SPAN_NONE, NULL, 0),
+			 0);
+}
+
 static void fake_supervisor_message(void *ctx, struct chan *c,
 				    struct chan_msg *m)
 {
@@ -467,6 +508,11 @@ static void fake_supervisor_message(void *ctx, struct chan *c,
 		if (!rig->roles_mute)
 			(void)chan_send(c, MSG_CONTROL_ROLES, m->serial, &roles,
 					sizeof(roles), SPAN_NONE, NULL, 0);
+		return;
+	case MSG_CONTROL_LOCK:
+	case MSG_CONTROL_UNLOCK:
+	case MSG_CONTROL_LOCKS_END:
+		fake_lock_message(rig, c, m);
 		return;
 	default:
 		fail_msg("the supervisor got message %u", m->type);

@@ -65,8 +65,8 @@ static void sandboxes__come_and_go(void **state)
 			SANDBOX("a", "sp-a", "10.0.0.2")),
 		    201,
 		    "{\"id\":\"a\",\"interface\":\"sp-a\",\"addresses\":"
-		    "[\"10.0.0.2\"],\"labels\":{\"team\":\"red\"},\"policy\":"
-		    "null}");
+		    "[\"10.0.0.2\"],\"labels\":{\"team\":\"red\"},"
+		    "\"lockedAt\":\"sp-a\",\"policy\":null}");
 	told = fake_sandbox(&rig->gateway, "a");
 	assert_non_null(told);
 	assert_string_equal(told->iface, "sp-a");
@@ -177,6 +177,25 @@ static void sandboxes__refuse(void **state)
 		  "interface" },
 		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"a/b\"}",
 		  "interface" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"eth0\"}",
+		  "sandboxInterfaces" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"sp-a\","
+		  "\"port\":\"a/b\"}",
+		  "port" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"port\":\"p\"}",
+		  "need an" },
+		{ "{\"id\":\"a\"" ADDRESSES
+		  ",\"mac\":\"02:00:00:00:00:01\"}",
+		  "need an" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"sp-a\","
+		  "\"mac\":\"03:00:00:00:00:01\"}",
+		  "mac" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"sp-a\","
+		  "\"mac\":\"02:00:00:00:00:1\"}",
+		  "mac" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"sp-a\","
+		  "\"mac\":\"02-00-00-00-00-01\"}",
+		  "mac" },
 		{ "{\"id\":\"a\"" ADDRESSES ",\"labels\":[]}", "an object" },
 		{ "{\"id\":\"a\"" ADDRESSES ",\"labels\":{\"x\":1}}",
 		  "labels" },
@@ -190,6 +209,64 @@ static void sandboxes__refuse(void **state)
 			    400, rows[i].says);
 }
 
+static void sandboxes__are_locked_to_their_interface(void **state)
+{
+	struct rig *rig = *state;
+	const struct msg_lock *lock;
+
+	assert_call(api(rig, "PUT", "/v1/sandboxes/a",
+			"{\"interface\":\"sp-br\",\"port\":\"veth7\","
+			"\"mac\":\"02:42:0A:09:00:02\",\"addresses\":"
+			"[\"10.9.0.2\",\"fd00::2\"]}"),
+		    201, "\"mac\":\"02:42:0a:09:00:02\"");
+	lock = fake_lock(rig, "a");
+	assert_non_null(lock);
+	assert_string_equal(lock->iface, "sp-br");
+	assert_string_equal(lock->port, "veth7");
+	assert_int_equal(lock->addr_count, 2);
+	assert_int_equal(lock->has_mac, 1);
+	assert_memory_equal(lock->mac, "\x02\x42\x0a\x09\0\x02", 6);
+	assert_call(api(rig, "GET", "/v1/sandboxes/a", NULL), 200,
+		    "\"lockedAt\":\"veth7\"");
+
+	/* without an interface there is nothing to lock it to */
+	assert_call(api(rig, "PUT", "/v1/sandboxes/a",
+			"{\"addresses\":[\"10.9.0.2\"]}"),
+		    200, "\"lockedAt\":null,\"lockNote\":\"no interface");
+	assert_null(fake_lock(rig, "a"));
+
+	assert_call(api(rig, "PUT", "/v1/sandboxes/b",
+			SANDBOX("b", "sp-b", "10.0.0.2")),
+		    201, NULL);
+	assert_call(api(rig, "DELETE", "/v1/sandboxes/b", NULL), 204, "");
+	RIG_UNTIL(rig, !fake_lock(rig, "b"));
+}
+
+static void sandboxes__without_their_lock_are_cut_off(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_call(api(rig, "POST", "/v1/sandboxes",
+			SANDBOX("a", "sp-a", "10.0.0.2")),
+		    201, NULL);
+	assert_non_null(fake_sandbox(&rig->gateway, "a"));
+	rig->fail_lock = EIO;
+	assert_call(api(rig, "PUT", "/v1/sandboxes/a",
+			SANDBOX("a", "sp-a", "10.0.0.3")),
+		    503, "NOT_LOCKED");
+	assert_null(fake_sandbox(&rig->gateway, "a"));
+	assert_call(api(rig, "GET", "/v1/sandboxes/a", NULL), 200,
+		    "\"lockedAt\":null,\"lockNote\":\"the lock could not");
+	/* a policy that is published again does not bring it back */
+	(void)api(rig, "PUT", "/v1/policies/p", policy_json("a", "x.com"));
+	assert_null(fake_sandbox(&rig->gateway, "a"));
+	rig->fail_lock = 0;
+	assert_call(api(rig, "PUT", "/v1/sandboxes/a",
+			SANDBOX("a", "sp-a", "10.0.0.3")),
+		    200, "\"lockedAt\":\"sp-a\"");
+	assert_non_null(fake_sandbox(&rig->gateway, "a"));
+}
+
 static void sandboxes__survive_a_restart(void **state)
 {
 	struct rig *rig = *state;
@@ -200,10 +277,13 @@ static void sandboxes__survive_a_restart(void **state)
 	rig_control_stop(rig);
 	rig_vault_down(rig);
 	rig_gateway_down(rig);
+	rig->lock_count = rig->lock_ends = 0;
 	rig_control_start(rig);
 	rig_gateway_up(rig);
 	rig_vault_up(rig);
 	RIG_UNTIL(rig, fake_sandbox(&rig->gateway, "a"));
+	assert_non_null(fake_lock(rig, "a")); /* and before: */
+	assert_int_equal(rig->lock_ends, 1);
 	assert_allows(rig, "a", "x.com", true);
 	assert_allows(rig, "a", "y.com", false);
 	assert_call(api(rig, "GET", "/v1/sandboxes/a", NULL), 200,
@@ -390,6 +470,8 @@ int main(void)
 		TEST(sandboxes__are_shown_without_the_gateway),
 		TEST(sandboxes__share_no_address),
 		TEST(sandboxes__refuse),
+		TEST(sandboxes__are_locked_to_their_interface),
+		TEST(sandboxes__without_their_lock_are_cut_off),
 		TEST(sandboxes__survive_a_restart),
 		TEST(policies__are_put_and_taken_away),
 		TEST(policies__refuse_and_say_why),

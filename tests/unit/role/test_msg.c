@@ -108,6 +108,14 @@ static const struct {
 	ROW(MSG_GATEWAY_USAGE, msg_result, text),
 	ROW(MSG_GATEWAY_STATUS, msg_result, text),
 	ROW(MSG_QUEUE_REVIEWED, msg_result, text),
+	ROW(MSG_CONTROL_LOCK, msg_lock, id),
+	ROW(MSG_CONTROL_LOCK, msg_lock, iface),
+	ROW(MSG_CONTROL_LOCK, msg_lock, port),
+	ROW(MSG_CONTROL_UNLOCK, msg_lock, id),
+	ROW(MSG_CONTROL_UNLOCK, msg_lock, iface),
+	ROW(MSG_CONTROL_UNLOCK, msg_lock, port),
+	ROW(MSG_SUPERVISOR_LOCKED, msg_locked, device),
+	ROW(MSG_SUPERVISOR_LOCKED, msg_locked, text),
 #undef ROW
 };
 

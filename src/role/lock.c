@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock.c - which sandbox owns what at which device, and the rules that say so
+ *
+ * How it works: a lock is a handful of set elements (lock_set.c; lock_script.c
+ * has the rules that ask the sets) and a chain at the ingress of its device.
+ * Every change is one transaction of netlink messages (nfnl.c), some tens of
+ * microseconds.
+ *
+ * The elements come first and without them nothing passes; the chain follows
+ * as soon as there is a device (links.c tells), and until then what it would
+ * have marked is dropped behind it. A device that goes takes the chain along
+ * and leaves the elements.
+ *
+ * A restarted daemon finds the rules of its earlier life. They stay in force
+ * until control has put every sandbox again; then one transaction exchanges
+ * all elements (lock_complete()). Somebody else's hand in our tables is heard
+ * (nfnl_news.c) and answered by the script and that same exchange; deleted
+ * tables are back within milliseconds.
+ *
+ * Addresses and names come from control, which parses what operators send, so
+ * each message is checked again here: only interfaces that the configuration
+ * gives to sandboxes can be locked, or ports of such a bridge.
+ */
+
+#include "src/role/lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/addr.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/map.h"
+#include "src/io/loop.h"
+#include "src/role/config.h"
+#include "src/role/links.h"
+#include "src/role/lock_bridge.h"
+#include "src/role/lock_script.h"
+#include "src/role/lock_set.h"
+#include "src/role/nfnl.h"
+#include "src/role/nfnl_news.h"
+#include "src/role/nft.h"
+
+enum {
+	SCRIPT_BYTES_MAX = 64 * 1024,
+	REPAIR_DELAY_MS = 5, /* the other changes of the same transaction */
+	REPAIR_GAP_MS = 200,
+	RETRY_MS = 2000,
+	CHECK_MS = 30 * 1000,
+	EXCHANGE_TRIES = 3, /* devices may go while it is put together */
+	CHAIN_SIZE = MSG_IFACE_SIZE + 8,
+};
+
+#define CHAIN_PREFIX "at_"
+
+/* One sandbox's lock. */
+struct held {
+	struct msg_lock what;
+	uint64_t round; /* in which life of control it was last put */
+};
+
+/* Where at least one sandbox is locked. */
+struct device {
+	char bridge[MSG_IFACE_SIZE]; /* that it must be a port of, or "" */
+	unsigned owners;
+	uint32_t attached; /* index of the interface that has the chain, or 0 */
+};
+
+struct lock {
+	const struct config *config;
+	struct loop *loop;
+	struct links *links;
+	struct watch news;
+	struct timer repair, check, bridged;
+	struct lock_set sets;
+	struct map held;    /* sandbox id -> struct held */
+	struct map devices; /* name -> struct device */
+	struct map ports;   /* name -> itself: ports of sandbox bridges */
+	struct nfnl change, chains;
+	uint64_t round; /* counts the lives of control */
+	uint64_t repaired_ms;
+	uint32_t newest_bridge; /* index of a sandbox bridge, or 0 */
+	uint32_t port_id;	/* of nfnl_fd: whose changes are ours */
+	int nfnl_fd, news_fd;
+	bool complete; /* control has put everything once: changes come through
+			*/
+	bool is_ok;
+};
+
+/* -- names ---------------------------------------------------------------- */
+
+/* As control checks it (and the kernel, but for '*' and what nft prints). */
+static bool is_iface_name(const char *name)
+{
+	for (; *name; name++)
+		if (*name <= 0x20 || *name >= 0x7f || strchr("/:*\"", *name))
+			return false;
+	return true;
+}
+
+static const char *chain_of(const char *device, char dst[CHAIN_SIZE])
+{
+	(void)snprintf(dst, CHAIN_SIZE, CHAIN_PREFIX "%s", device);
+	return dst;
+}
+
+static const char *device_of(const struct msg_lock *m)
+{
+	return m->port[0] ? m->port : m->iface;
+}
+
+/* -- chains at devices ---------------------------------------------------- */
+
+/* Is this the interface that the device stands for? */
+static bool device_is(const struct device *d, const struct link *link)
+{
+	return !d->bridge[0] || !strcmp(d->bridge, link->master);
+}
+
+static void device_attach(struct lock *l, const char *name, struct device *d,
+			  const struct link *link)
+{
+	char chain[CHAIN_SIZE];
+	int r;
+
+	if (d->attached == link->index || !device_is(d, link) || !l->complete)
+		return;
+	nfnl_ingress(&l->chains, &lock_netdev, chain_of(name, chain), name,
+		     LOCK_CHAIN);
+	r = nfnl_commit(&l->chains, l->nfnl_fd);
+	if (!r)
+		d->attached = link->index;
+	else if (r != -ENOENT && r != -ENODEV) /* it went: no news is needed */
+		log_error("could not lock %s: %s", name, err_text(r));
+}
+
+static void device_detach(struct lock *l, const char *name)
+{
+	char chain[CHAIN_SIZE];
+	int r;
+
+	nfnl_remove_chain(&l->chains, &lock_netdev, chain_of(name, chain));
+	r = nfnl_commit(&l->chains, l->nfnl_fd);
+	if (r && r != -ENOENT)
+		log_error("could not unlock %s: %s", name, err_text(r));
+}
+
+/* Finds or makes the device and counts an owner. */
+static struct device *device_own(struct lock *l, const struct msg_lock *m)
+{
+	struct span name = span_str(device_of(m));
+	struct device *d = map_find(&l->devices, name);
+
+	if (!d) {
+		d = must_alloc(sizeof(*d));
+		(void)map_set(&l->devices, name, d);
+	}
+	memcpy(d->bridge, m->port[0] ? m->iface : "",
+	       m->port[0] ? sizeof(d->bridge) : 1);
+	d->owners++;
+	return d;
+}
+
+static void device_disown(struct lock *l, const struct msg_lock *m)
+{
+	struct span name = span_str(device_of(m));
+	struct device *d = map_find(&l->devices, name);
+
+	if (--d->owners)
+		return;
+	if (l->complete)
+		device_detach(l, device_of(m));
+	(void)map_take(&l->devices, name);
+	free(d);
+}
+
+/* -- everything at once --------------------------------------------------- */
+
+static int script_run(const struct lock *l, bool fresh)
+{
+	struct buf script = BUF_INIT(SCRIPT_BYTES_MAX);
+	int r = lock_script(l->config, fresh, &script);
+
+	if (!r)
+		r = nft_script(buf_peek(&script), !fresh);
+	buf_fini(&script);
+	return r;
+}
+
+static void on_chain(void *ctx, const char *chain)
+{
+	struct lock *l = ctx;
+
+	if (!strncmp(chain, CHAIN_PREFIX, strlen(CHAIN_PREFIX)) &&
+	    !map_find(&l->devices, span_str(chain + strlen(CHAIN_PREFIX))))
+		nfnl_remove_chain(&l->change, &lock_netdev, chain);
+}
+
+/* All elements, all chains, nothing else; one transaction. */
+static int exchange_try(struct lock *l)
+{
+	char chain[CHAIN_SIZE], name[MSG_IFACE_SIZE];
+	struct device *d;
+	size_t cursor = 0;
+	struct link link;
+	struct span key;
+	int r;
+
+	lock_set_refill(&l->sets, &l->change);
+	r = nfnl_each_chain(l->nfnl_fd, &lock_netdev, on_chain, l);
+	while ((d = map_next(&l->devices, &cursor, &key))) {
+		d->attached = 0;
+		must(span_copy(key, name, sizeof(name)));
+		if (link_find(name, &link) || !device_is(d, &link))
+			continue;
+		d->attached = link.index;
+		nfnl_ingress(&l->change, &lock_netdev, chain_of(name, chain),
+			     name, LOCK_CHAIN);
+	}
+	return r ? r : nfnl_commit(&l->change, l->nfnl_fd);
+}
+
+static int exchange(struct lock *l)
+{
+	int tries, r = 0;
+
+	for (tries = 0; tries < EXCHANGE_TRIES; tries++) {
+		r = exchange_try(l);
+		if (!r)
+			break;
+	}
+	return r;
+}
+
+/* Our own nft is somebody else to the notifications: they are read away. */
+static void news_skip(const struct lock *l)
+{
+	while (nfnl_news_read(l->news_fd, LOCK_TABLE, l->port_id) !=
+	       NFNL_NEWS_END)
+		continue;
+}
+
+static int bridged_run(const struct lock *l, bool ipv6)
+{
+	struct buf script = BUF_INIT(SCRIPT_BYTES_MAX);
+	int r = lock_bridge_script(l->config, ipv6, &script);
+
+	if (!r)
+		r = nft_script(buf_peek(&script), ipv6);
+	buf_fini(&script);
+	return r;
+}
+
+/* Not there, the packets of bridges are refused: no reason to give up. */
+static void bridged_install(struct lock *l)
+{
+	int r;
+
+	if (!l->newest_bridge)
+		return;
+	r = bridged_run(l, true);
+	if (r == -EINVAL)
+		r = bridged_run(l, false);
+	if (r)
+		log_error("sandboxes on bridges may have no connections: %s",
+			  err_text(r));
+}
+
+/* The script keeps what stands, so that nothing opens for a moment; tables
+ * that somebody made otherwise are replaced. */
+static int install(struct lock *l)
+{
+	int r = script_run(l, false);
+
+	if (r == -EINVAL)
+		r = script_run(l, true);
+	if (!r)
+		bridged_install(l);
+	if (!r && l->complete)
+		r = exchange(l);
+	news_skip(l);
+	timer_stop(&l->repair);
+	l->is_ok = !r;
+	l->repaired_ms = loop_now_ms(l->loop);
+	if (r) {
+		log_error("could not install the tables " LOCK_TABLE ": %s",
+			  err_text(r));
+		timer_start(&l->repair, RETRY_MS);
+	}
+	return r;
+}
+
+static void on_repair(struct timer *t)
+{
+	struct lock *l = container_of(t, struct lock, repair);
+
+	log_error("found the tables " LOCK_TABLE " changed: installing them "
+		  "again");
+	(void)!install(l);
+}
+
+static void repair_soon(struct lock *l)
+{
+	uint64_t now = loop_now_ms(l->loop),
+		 next = l->repaired_ms + REPAIR_GAP_MS;
+
+	l->is_ok = false;
+	if (!l->repair.due_ms)
+		timer_start(&l->repair,
+			    next > now ? next - now : REPAIR_DELAY_MS);
+}
+
+/* Puts what was counted into force. What the kernel does not take as a change
+ * it gets as a whole. */
+static int commit(struct lock *l)
+{
+	if (!l->complete)
+		return 0;
+	if (!l->is_ok || nfnl_commit(&l->change, l->nfnl_fd))
+		return install(l);
+	return 0;
+}
+
+/* The transaction that changes are put into, or NULL: later, as a whole. */
+static struct nfnl *pending(struct lock *l)
+{
+	return l->complete && l->is_ok ? &l->change : NULL;
+}
+
+/* -- what happens --------------------------------------------------------- */
+
+static void on_news(struct watch *w, unsigned ready)
+{
+	struct lock *l = container_of(w, struct lock, news);
+
+	switch (nfnl_news_read(l->news_fd, LOCK_TABLE, l->port_id)) {
+	case NFNL_NEWS_END:
+		watch_spent(w, ready);
+		return;
+	case NFNL_NEWS_OTHER:
+		return;
+	case NFNL_NEWS_OURS:
+		repair_soon(l);
+	}
+}
+
+static void on_counted(void *ctx, const char *chain)
+{
+	(void)chain;
+	++*(size_t *)ctx;
+}
+
+/* News can be lost in the moment of a repair; so our chains are counted now
+ * and then. */
+static void on_check_timer(struct timer *t)
+{
+	struct lock *l = container_of(t, struct lock, check);
+	size_t found = 0, expected = LOCK_CHAINS, cursor = 0;
+	struct device *d;
+	struct span key;
+
+	while ((d = map_next(&l->devices, &cursor, &key)))
+		expected += d->attached != 0;
+	if (nfnl_each_chain(l->nfnl_fd, &lock_netdev, on_counted, &found) ||
+	    found < expected)
+		repair_soon(l);
+	timer_start(t, CHECK_MS);
+}
+
+/* A port of a sandbox bridge speaks to the bridge alone, registered or not. */
+static void port_seen(struct lock *l, const struct link *link)
+{
+	bool is_port =
+		!link->gone && config_has_interface(l->config, link->master);
+	struct span name = span_str(link->name);
+	bool was_port = map_find(&l->ports, name) != NULL;
+
+	if (is_port == was_port)
+		return;
+	if (is_port)
+		(void)map_set(&l->ports, name, l);
+	else
+		(void)map_take(&l->ports, name);
+	lock_set_port(&l->sets, pending(l), link->name, is_port);
+	(void)!commit(l);
+}
+
+static void on_bridged(struct timer *t)
+{
+	struct lock *l = container_of(t, struct lock, bridged);
+
+	bridged_install(l);
+	news_skip(l);
+}
+
+static void on_link(void *ctx, const struct link *link)
+{
+	struct lock *l = ctx;
+	struct device *d = map_find(&l->devices, span_str(link->name));
+
+	port_seen(l, link);
+	if (link->is_bridge && link->index > l->newest_bridge &&
+	    config_has_interface(l->config, link->name)) {
+		l->newest_bridge = link->index;
+		timer_start(&l->bridged, 0);
+	}
+	if (d && link->gone)
+		d->attached = 0;
+	else if (d)
+		device_attach(l, link->name, d, link);
+}
+
+/* -- messages ------------------------------------------------------------- */
+
+/* NULL or what is wrong with it. */
+static const char *refused(const struct lock *l, const struct msg_lock *m)
+{
+	struct addr a = { 0 };
+	uint32_t i;
+
+	if (!m->id[0] || !is_iface_name(m->iface) || !is_iface_name(m->port) ||
+	    m->addr_count > MSG_ADDRS_MAX || m->has_mac > 1)
+		return "the message is malformed";
+	if (!config_has_interface(l->config, m->iface))
+		return "the interface is none that sandboxInterfaces names";
+	if (m->has_mac && m->mac[0] & 1)
+		return "the hardware address is one of a group";
+	for (i = 0; i < m->addr_count; i++) {
+		memcpy(a.ip, m->addrs[i], sizeof(a.ip));
+		if (addr_kind(&a) == ADDR_UNSPECIFIED ||
+		    addr_kind(&a) == ADDR_MULTICAST)
+			return "an address is none that a sandbox can have";
+	}
+	return NULL;
+}
+
+/* Strings are compared and hashed as a whole: nothing behind their ends. */
+static void tidy(const struct msg_lock *m, struct msg_lock *ret)
+{
+	*ret = (struct msg_lock){ .addr_count = m->addr_count,
+				  .has_mac = m->has_mac };
+	(void)snprintf(ret->id, sizeof(ret->id), "%s", m->id);
+	(void)snprintf(ret->iface, sizeof(ret->iface), "%s", m->iface);
+	(void)snprintf(ret->port, sizeof(ret->port), "%s", m->port);
+	if (m->has_mac)
+		memcpy(ret->mac, m->mac, sizeof(ret->mac));
+	memcpy(ret->addrs, m->addrs, m->addr_count * sizeof(m->addrs[0]));
+}
+
+static void held_free(struct lock *l, struct held *h)
+{
+	lock_set_own(&l->sets, pending(l), &h->what, false);
+	device_disown(l, &h->what);
+	free(h);
+}
+
+static void answer(int r, const char *device, struct msg_locked *reply)
+{
+	struct link link;
+
+	*reply = (struct msg_locked){ .status = r ? EIO : 0 };
+	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);
+	if (r)
+		(void)snprintf(reply->text, sizeof(reply->text),
+			       "the lock could not be put into the kernel: %s",
+			       err_text(r));
+	else if (device[0] && !link_find(device, &link))
+		reply->is_bridge = link.is_bridge;
+}
+
+void lock_put(struct lock *l, const struct msg_lock *m,
+	      struct msg_locked *reply)
+{
+	struct span id = span_str(m->id);
+	const char *why = refused(l, m);
+	struct held *h, *old;
+	struct device *d;
+	struct link link;
+	int r = 0;
+
+	if (why) {
+		*reply = (struct msg_locked){ .status = EINVAL };
+		(void)snprintf(reply->text, sizeof(reply->text), "%s", why);
+		return;
+	}
+	h = must_alloc(sizeof(*h));
+	tidy(m, &h->what);
+	h->round = l->round;
+	d = device_own(l, &h->what);
+	lock_set_own(&l->sets, pending(l), &h->what, true);
+	old = map_set(&l->held, id, h);
+	if (old)
+		held_free(l, old);
+	r = commit(l);
+	if (!r && !link_find(device_of(&h->what), &link))
+		device_attach(l, device_of(&h->what), d, &link);
+	answer(r, device_of(&h->what), reply);
+}
+
+void lock_drop(struct lock *l, const struct msg_lock *m,
+	       struct msg_locked *reply)
+{
+	struct held *h = map_take(&l->held, span_str(m->id));
+	int r = 0;
+
+	if (h) {
+		held_free(l, h);
+		r = commit(l);
+	}
+	answer(r, "", reply);
+}
+
+void lock_expect(struct lock *l)
+{
+	l->round++;
+}
+
+void lock_complete(struct lock *l, struct msg_locked *reply)
+{
+	bool first = !l->complete;
+	size_t cursor = 0;
+	struct span id;
+	struct held *h;
+	int r;
+
+	while ((h = map_next(&l->held, &cursor, &id)))
+		if (h->round != l->round) {
+			(void)map_take(&l->held, id);
+			held_free(l, h);
+		}
+	l->complete = true;
+	r = first ? install(l) : commit(l);
+	answer(r, "", reply);
+}
+
+bool lock_is_ok(const struct lock *l)
+{
+	return l->is_ok;
+}
+
+/* -- life ----------------------------------------------------------------- */
+
+int lock_new(struct loop *loop, const struct config *config, struct lock **ret)
+{
+	struct lock *l = must_alloc(sizeof(*l));
+	int r;
+
+	l->config = config;
+	l->loop = loop;
+	l->nfnl_fd = -1;
+	timer_init(&l->repair, loop, on_repair);
+	timer_init(&l->check, loop, on_check_timer);
+	timer_init(&l->bridged, loop, on_bridged);
+	lock_set_init(&l->sets);
+	map_init(&l->held);
+	map_init(&l->devices);
+	map_init(&l->ports);
+	nfnl_init(&l->change);
+	nfnl_init(&l->chains);
+	r = l->news_fd = nfnl_news_open();
+	if (r >= 0)
+		r = watch_init(&l->news, loop, l->news_fd, on_news);
+	if (!r)
+		r = l->nfnl_fd = nfnl_open(&l->port_id);
+	if (r >= 0)
+		r = install(l);
+	if (!r)
+		r = links_new(loop, on_link, l, &l->links);
+	if (r) {
+		lock_free(l);
+		return err_trace(r);
+	}
+	watch_want(&l->news, WATCH_READ);
+	timer_start(&l->check, CHECK_MS);
+	*ret = l;
+	return 0;
+}
+
+struct lock *lock_free(struct lock *l)
+{
+	size_t cursor = 0;
+	struct span key;
+	void *value;
+
+	if (!l)
+		return NULL;
+	links_free(l->links);
+	timer_stop(&l->repair);
+	timer_stop(&l->check);
+	timer_stop(&l->bridged);
+	watch_fini(&l->news);
+	(void)fd_close(l->news_fd);
+	(void)fd_close(l->nfnl_fd);
+	while ((value = map_next(&l->held, &cursor, &key)))
+		free(value);
+	cursor = 0;
+	while ((value = map_next(&l->devices, &cursor, &key)))
+		free(value);
+	map_fini(&l->held);
+	map_fini(&l->devices);
+	map_fini(&l->ports);
+	lock_set_fini(&l->sets);
+	nfnl_fini(&l->change);
+	nfnl_fini(&l->chains);
+	free(l);
+	return NULL;
+}
+
+int lock_remove(void)
+{
+	struct buf script = BUF_INIT(SCRIPT_BYTES_MAX);
+	int r = lock_script_remove(&script);
+
+	if (!r)
+		r = nft_script(buf_peek(&script), false);
+	buf_fini(&script);
+	return r;
+}

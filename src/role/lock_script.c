@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock_script.c - what a locked device may send, as rules
+ *
+ * How it works: sets hold what belongs to each device, keyed by its name, so
+ * one chain serves all of them and a packet costs the same with one sandbox
+ * and with thousands:
+ *
+ *	own4, own6	device . address
+ *	with_mac	devices whose hardware address is known
+ *	own_mac		device . hardware address
+ *	any_link_local	devices whose link-local address cannot be known
+ *
+ * A frame at the ingress of a locked device (netdev):
+ *
+ *	hardware address	its own, where known: Ethernet, ARP, and the
+ *				options of neighbour discovery
+ *	ARP	requests and replies with its own sender; a probe (RFC 5227)
+ *		only for its own address
+ *	IPv4	from its own addresses, without options (source routes, RFC
+ *		7126); no IGMP; not as a DHCP server
+ *	IPv6	from its own addresses, without a routing header (RFC 5095);
+ *		not as a router, an MLD listener or a DHCPv6 server
+ *	ND	straight behind the IPv6 header (RFC 6980) with hop limit 255,
+ *		one option at most; advertisements for its own addresses, and
+ *		from the unspecified address only duplicate detection of them
+ *	all else	dropped: VLAN tags, 802.3, every other protocol. The
+ *		kernel has taken a tag off by then, and nft reads the frame as
+ *		it was on the wire, so its type is that of the tag.
+ *
+ * What passed carries LOCK_MARK as far as prerouting (inet) or ARP (arp). There
+ * a packet of a locked sandbox without the mark is dropped: it came in before
+ * the chain stood at the device, or through another port of the same bridge.
+ * So an interface is under the lock from the moment the sets say so. The mark
+ * is cleared: it decides nothing further on.
+ *
+ * A port's frames may go to the bridge itself and nowhere else (bridge): by the
+ * names of registered ports, and of every other port that a sandbox bridge was
+ * seen to have. A hardware address that one of them owns is not learned
+ * from another port.
+ *
+ * Offsets in raw matches: nft 1.0 has no words for the target of neighbour
+ * discovery (th+8), nor for its first option (th+24; router solicitation:
+ * th+8). One set may then be asked with differently placed fields.
+ */
+
+#include "src/role/lock_script.h"
+
+#include "src/base/span.h"
+#include "src/role/config.h"
+
+static const struct {
+	const char *family, *chains, *declare;
+} tables[] = {
+	{ "netdev",
+	  "lock from_v4 from_v6 from_arp discovery unspecified solicit "
+	  "advertise router_solicit",
+	  "\tset own4 { type ifname . ipv4_addr; }\n"
+	  "\tset own6 { typeof iifname . @nh,64,128; }\n"
+	  "\tset own_mac { typeof iifname . @ll,48,48; }\n"
+	  "\tset with_mac { type ifname; }\n"
+	  "\tset any_link_local { type ifname; }\n" },
+	{ "inet", "prerouting check",
+	  "\tset held { type ifname; }\n"
+	  "\tset own4 { type ifname . ipv4_addr; }\n"
+	  "\tset own6 { type ifname . ipv6_addr; }\n"
+	  "\tchain prerouting { type filter hook prerouting priority -450; "
+	  "policy accept; }\n" },
+	{ "arp", "input check",
+	  "\tset held { type ifname; }\n"
+	  "\tset own4 { type ifname . ipv4_addr; }\n"
+	  "\tchain input { type filter hook input priority -450; "
+	  "policy accept; }\n" },
+	{ "bridge", "prerouting forward",
+	  "\tset ports { type ifname; }\n"
+	  "\tset seen_ports { type ifname; }\n"
+	  "\tset macs { type ether_addr; }\n"
+	  "\tset port_macs { type ifname . ether_addr; }\n"
+	  "\tchain prerouting { type filter hook prerouting priority -300; "
+	  "policy accept; }\n"
+	  "\tchain forward { type filter hook forward priority -300; "
+	  "policy accept; }\n" },
+};
+
+static const char rules_netdev[] =
+	"table netdev " LOCK_TABLE " {\n"
+	"\tchain from_v4 {\n"
+	"\t\tip hdrlength != 5 counter drop\n"
+	"\t\tiifname . ip saddr != @own4 counter drop\n"
+	"\t\tip protocol igmp counter drop\n"
+	"\t\tudp sport 67 counter drop\n"
+	"\t\tmeta mark set " LOCK_MARK " accept\n"
+	"\t}\n"
+	"\tchain from_v6 {\n"
+	"\t\ticmpv6 type { nd-router-solicit, nd-neighbor-solicit, "
+	"nd-neighbor-advert } goto discovery\n"
+	"\t\ticmpv6 type { nd-router-advert, nd-redirect, mld-listener-query, "
+	"mld-listener-report, mld-listener-done, mld2-listener-report, "
+	"router-renumbering } counter drop\n"
+	"\t\tip6 saddr fe80::/10 counter drop\n"
+	"\t\tiifname . @nh,64,128 != @own6 counter drop\n"
+	"\t\texthdr rt exists counter drop\n"
+	"\t\tudp sport 547 counter drop\n"
+	"\t\tmeta mark set " LOCK_MARK " accept\n"
+	"\t}\n"
+	"\tchain discovery {\n"
+	"\t\tip6 nexthdr != ipv6-icmp counter drop\n"
+	"\t\tip6 hoplimit != 255 counter drop\n"
+	"\t\tip6 saddr :: goto unspecified\n"
+	"\t\tiifname @any_link_local ip6 saddr fe80::/10 icmpv6 type vmap { "
+	"nd-router-solicit : goto router_solicit, "
+	"nd-neighbor-solicit : goto solicit, "
+	"nd-neighbor-advert : goto advertise }\n"
+	"\t\tiifname . @nh,64,128 != @own6 counter drop\n"
+	"\t\ticmpv6 type vmap { nd-router-solicit : goto router_solicit, "
+	"nd-neighbor-solicit : goto solicit, "
+	"nd-neighbor-advert : goto advertise }\n"
+	"\t\tcounter drop\n"
+	"\t}\n"
+	/* RFC 4862 5.4.2 and RFC 7527: a nonce may follow */
+	"\tchain unspecified {\n"
+	"\t\ticmpv6 type nd-router-solicit ip6 length 8 "
+	"meta mark set " LOCK_MARK " accept\n"
+	"\t\ticmpv6 type != nd-neighbor-solicit counter drop\n"
+	"\t\tiifname . @th,64,128 @own6 meta mark set " LOCK_MARK " accept\n"
+	"\t\tiifname @any_link_local @th,64,10 0x3fa "
+	"meta mark set " LOCK_MARK " accept\n"
+	"\t\tcounter drop\n"
+	"\t}\n"
+	"\tchain solicit {\n"
+	"\t\tip6 length 24 meta mark set " LOCK_MARK " accept\n"
+	"\t\tip6 length != 32 counter drop\n"
+	"\t\t@th,192,16 != 0x0101 counter drop\n"
+	"\t\tiifname @with_mac iifname . @th,208,48 != @own_mac counter drop\n"
+	"\t\tmeta mark set " LOCK_MARK " accept\n"
+	"\t}\n"
+	"\tchain advertise {\n"
+	"\t\tiifname . @th,64,128 != @own6 iifname != @any_link_local "
+	"counter drop\n"
+	"\t\tiifname . @th,64,128 != @own6 @th,64,10 != 0x3fa counter drop\n"
+	"\t\tip6 length 24 meta mark set " LOCK_MARK " accept\n"
+	"\t\tip6 length != 32 counter drop\n"
+	"\t\t@th,192,16 != 0x0201 counter drop\n"
+	"\t\tiifname @with_mac iifname . @th,208,48 != @own_mac counter drop\n"
+	"\t\tmeta mark set " LOCK_MARK " accept\n"
+	"\t}\n"
+	"\tchain router_solicit {\n"
+	"\t\tip6 length 8 meta mark set " LOCK_MARK " accept\n"
+	"\t\tip6 length != 16 counter drop\n"
+	"\t\t@th,64,16 != 0x0101 counter drop\n"
+	"\t\tiifname @with_mac iifname . @th,80,48 != @own_mac counter drop\n"
+	"\t\tmeta mark set " LOCK_MARK " accept\n"
+	"\t}\n"
+	"\tchain from_arp {\n"
+	"\t\tarp htype != 1 counter drop\n"
+	"\t\tarp ptype != ip counter drop\n"
+	"\t\tarp hlen != 6 counter drop\n"
+	"\t\tarp plen != 4 counter drop\n"
+	"\t\tarp operation != { request, reply } counter drop\n"
+	"\t\tiifname @with_mac iifname . @nh,64,48 != @own_mac counter drop\n"
+	"\t\tiifname . arp saddr ip @own4 meta mark set " LOCK_MARK " accept\n"
+	"\t\tarp operation request arp saddr ip 0.0.0.0 "
+	"iifname . arp daddr ip @own4 "
+	"meta mark set " LOCK_MARK " accept\n"
+	"\t\tcounter drop\n"
+	"\t}\n"
+	"\tchain " LOCK_CHAIN " {\n"
+	"\t\tmeta mark " LOCK_MARK " accept\n"
+	"\t\tiifname @with_mac iifname . @ll,48,48 != @own_mac counter drop\n"
+	"\t\t@ll,96,16 vmap { 0x0800 : goto from_v4, 0x86dd : goto from_v6, "
+	"0x0806 : goto from_arp }\n"
+	"\t\tcounter drop\n"
+	"\t}\n"
+	"}\n";
+
+static const char rules_behind[] =
+	"table inet " LOCK_TABLE " {\n"
+	"\tchain check {\n"
+	"\t\tmeta mark " LOCK_MARK " meta mark set 0 accept\n"
+	"\t\tiifname @held counter drop\n"
+	"\t\tiifname . ip saddr @own4 counter drop\n"
+	"\t\tiifname . ip6 saddr @own6 counter drop\n"
+	"\t}\n"
+	"}\n"
+	"table arp " LOCK_TABLE " {\n"
+	"\tchain check {\n"
+	"\t\tmeta mark " LOCK_MARK " accept\n"
+	"\t\tiifname @held counter drop\n"
+	"\t\tiifname . arp saddr ip @own4 counter drop\n"
+	"\t}\n"
+	"}\n"
+	"table bridge " LOCK_TABLE " {\n"
+	"\tchain prerouting {\n"
+	"\t\tiifname @ports ether saddr @macs "
+	"iifname . ether saddr != @port_macs counter drop\n"
+	"\t\tiifname @seen_ports ether saddr @macs "
+	"iifname . ether saddr != @port_macs counter drop\n"
+	"\t}\n"
+	"\tchain forward {\n"
+	"\t\tiifname @ports counter drop\n"
+	"\t\toifname @ports counter drop\n"
+	"\t\tiifname @seen_ports counter drop\n"
+	"\t\toifname @seen_ports counter drop\n"
+	"\t}\n"
+	"}\n";
+
+static int put_emptied_chains(struct buf *out, const char *family,
+			      const char *chains)
+{
+	struct span rest = span_str(chains), name;
+	int r = 0;
+
+	while (!r && rest.len) {
+		name = span_cut(&rest, ' ');
+		r = buf_putf(out,
+			     "add chain %s " LOCK_TABLE " %.*s\n"
+			     "flush chain %s " LOCK_TABLE " %.*s\n",
+			     family, SPAN_FMT(name), family, SPAN_FMT(name));
+	}
+	return r;
+}
+
+/* Only what comes from a sandbox interface is looked at. */
+static int put_hook(struct buf *out, const struct config *config,
+		    const char *family, const char *chain)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; !r && i < config->interfaces.count; i++)
+		r = buf_putf(out,
+			     "add rule %s " LOCK_TABLE
+			     " %s iifname \"%s\" goto check\n",
+			     family, chain, config->interfaces.items[i]);
+	return r;
+}
+
+int lock_script(const struct config *config, bool fresh, struct buf *out)
+{
+	int r = fresh ? lock_script_remove(out) : 0;
+	size_t i;
+
+	for (i = 0; !r && i < ARRAY_LEN(tables); i++) {
+		r = buf_putf(out, "table %s " LOCK_TABLE " {\n%s}\n",
+			     tables[i].family, tables[i].declare);
+		if (!r)
+			r = put_emptied_chains(out, tables[i].family,
+					       tables[i].chains);
+	}
+	if (!r)
+		r = buf_put_str(out, rules_netdev);
+	if (!r)
+		r = buf_put_str(out, rules_behind);
+	if (!r)
+		r = put_hook(out, config, "inet", "prerouting");
+	if (!r)
+		r = put_hook(out, config, "arp", "input");
+	return r;
+}
+
+int lock_script_remove(struct buf *out)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; !r && i < ARRAY_LEN(tables); i++)
+		r = buf_putf(out,
+			     "table %s " LOCK_TABLE "\n"
+			     "delete table %s " LOCK_TABLE "\n",
+			     tables[i].family, tables[i].family);
+	return r;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nft.h - give a script to the program nft */
+#pragma once
+
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+
+/* Runs the script as one kernel transaction. 0; -EINVAL: nft refused it (said
+ * in the log unless quiet); -errno. Blocks while nft runs. */
+WUNRES int nft_script(struct span script, bool quiet);
