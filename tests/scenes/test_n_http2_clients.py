@@ -5,9 +5,10 @@ import subprocess
 import threading
 import time
 
+import memory
 import pytest
 from conftest import HERE, SECRET
-from h2_lab import ADDRESS, HOST, NGHTTPX, SHORT, WEB, ask, counter, curl, peer  # noqa: F401
+from h2_lab import ADDRESS, HOST, NGHTTPX, SHORT, WEB, ask, counter, curl, peer, rss  # noqa: F401
 from lab import ORIGIN4
 
 INTERNAL = 2  # INTERNAL_ERROR
@@ -145,6 +146,25 @@ def test_nghttpx_origin(peer):
     peer.wait(lambda: curl(peer.sandboxes[0], "/ok", "-f", host=NGHTTPX).returncode == 0, 10, "nghttpx")
     r = h2load(peer, NGHTTPX, 500, 2, 40, "/load")
     assert "500 succeeded, 0 failed, 0 errored" in r and "500 2xx" in r, r
+
+
+@pytest.mark.skipif(memory.ASAN, reason="a quarantine of freed memory grows with what passes")
+def test_case_51_memory_is_that_of_what_is_under_way(peer):
+    """Nothing of an exchange stays: neither its bytes nor its record."""
+    def traffic():
+        for count, clients, path in ((3000, 20, "/say/much"), (100, 4, "/big/1000000")):
+            r = h2load(peer, WEB, count, clients, 20, path)
+            assert f"{count} succeeded, 0 failed, 0 errored" in r, r
+        r = peer.sandboxes[0].run("curl", "-sS", "--http1.1", "--max-time", "30", "--resolve",
+                                  f"{WEB}:443:{ADDRESS[WEB]}", f"https://{WEB}/say/[1-500]")
+        assert r.stdout.count("said") == 500, r.stderr
+    traffic()
+    before, exchanges = rss(peer), counter(peer, "exchanges")
+    for _ in range(3):
+        traffic()
+    grown = rss(peer) - before
+    assert counter(peer, "exchanges") - exchanges == 3 * 3600
+    assert grown < 2048, f"{grown} KiB"
 
 
 # -- an origin that misbehaves -------------------------------------------------
