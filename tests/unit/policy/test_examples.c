@@ -138,7 +138,13 @@ static void schema__names_the_keys_of_the_parser(void **state)
 	assert_int_equal(check_properties(root, "", ""), 3);
 	assert_int_equal(check_properties(doc_find(defs, "policy"),
 					  "policies: [{", "}]"),
-			 6);
+			 7);
+	assert_int_equal(
+		check_properties(doc_find(doc_find(doc_find(defs, "policy"),
+						   "properties"),
+					  "limits"),
+				 "policies: [{name: a, limits: {", "}}]"),
+		5);
 	assert_int_equal(check_properties(doc_find(defs, "rule"),
 					  "policies: [{name: a, egress: [{",
 					  "}]}]"),
