@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* foreign.c - is something a resolver of others? */
+/* foreign.c - is something a resolver of others?
+ *
+ * Asked for every exchange, and nearly always answered no. So the lists are
+ * gone through only when a filter of bits lets it pass: the hash of the end
+ * that all names of a listed one share, or of the part that all its addresses
+ * share.
+ */
 
 #include "gateway/dns/foreign.h"
 
@@ -24,21 +30,75 @@ static const struct span net_texts[] = {
 #undef FOREIGN_NET
 };
 
-static struct cidr nets[ARRAY_LEN(net_texts)];
-static pthread_once_t nets_once = PTHREAD_ONCE_INIT;
+enum {
+	FILTER_BITS = 4096,
+	/* No listed name is shorter, no listed prefix. */
+	HOST_TAIL = 6,
+	V4_HEAD = 3,
+	V6_HEAD = 6,
+};
 
-static void nets_init(void)
+static struct cidr nets[ARRAY_LEN(net_texts)];
+static uint8_t filter[FILTER_BITS / 8];
+static pthread_once_t lists_once = PTHREAD_ONCE_INIT;
+
+/* FNV-1a. */
+static uint32_t filter_bit(const void *bytes, size_t len)
 {
+	const unsigned char *p = bytes;
+	uint32_t hash = 2166136261u;
+
+	while (len--)
+		hash = (hash ^ *p++) * 16777619u;
+	return (hash ^ hash >> 16) % FILTER_BITS;
+}
+
+static uint32_t host_bit(struct span host)
+{
+	return filter_bit(host.ptr + host.len - HOST_TAIL, HOST_TAIL);
+}
+
+static uint32_t address_bit(const uint8_t ip[16], bool v4)
+{
+	return v4 ? filter_bit(ip + 12, V4_HEAD) : filter_bit(ip, V6_HEAD);
+}
+
+static void filter_add(uint32_t bit)
+{
+	filter[bit / 8] |= (uint8_t)(1u << bit % 8);
+}
+
+static bool filter_has(uint32_t bit)
+{
+	return filter[bit / 8] >> bit % 8 & 1;
+}
+
+static void lists_init(void)
+{
+	struct addr a = { 0 };
+	bool v4;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(nets); i++)
+	for (i = 0; i < ARRAY_LEN(hosts); i++) {
+		must(hosts[i].len >= HOST_TAIL);
+		filter_add(host_bit(hosts[i]));
+	}
+	for (i = 0; i < ARRAY_LEN(nets); i++) {
 		must(cidr_parse(net_texts[i], &nets[i]));
+		memcpy(a.ip, nets[i].ip, sizeof(a.ip));
+		v4 = addr_is_v4(&a);
+		must(nets[i].prefix >= (v4 ? 96 + 8 * V4_HEAD : 8 * V6_HEAD));
+		filter_add(address_bit(a.ip, v4));
+	}
 }
 
 bool foreign_is_host(struct span host)
 {
 	size_t i;
 
+	must(pthread_once(&lists_once, lists_init) == 0);
+	if (host.len < HOST_TAIL || !filter_has(host_bit(host)))
+		return false;
 	for (i = 0; i < ARRAY_LEN(hosts); i++)
 		if (span_eq(host, hosts[i]) || host_is_below(host, hosts[i]))
 			return true;
@@ -56,7 +116,9 @@ bool foreign_is_address(const struct addr *address)
 		memset(a.ip, 0, 10);
 		memset(a.ip + 10, 0xff, 2);
 	}
-	must(pthread_once(&nets_once, nets_init) == 0);
+	must(pthread_once(&lists_once, lists_init) == 0);
+	if (!filter_has(address_bit(a.ip, addr_is_v4(&a))))
+		return false;
 	for (i = 0; i < ARRAY_LEN(nets); i++)
 		if (cidr_has(&nets[i], &a))
 			return true;

@@ -78,7 +78,7 @@ static void ask(struct worker *w, const struct sandbox *s,
 	if (!s->gone)
 		policy_match(facts_overlay(&w->facts),
 			     facts_policy(&w->facts, s), q, ret);
-	if (is_foreign(q))
+	if (ret->kind == VERDICT_ALLOW && is_foreign(q))
 		refuse_foreign(w, ret);
 }
 

@@ -33,7 +33,7 @@ static void foreign__the_table_is_sound(void **state)
 #undef FOREIGN_HOST
 #undef FOREIGN_NET
 	};
-	char text[ADDR_TEXT_SIZE + 8];
+	char text[ADDR_TEXT_SIZE + 8], below[128];
 	struct host host;
 	struct cidr cidr;
 	struct addr a = { 0 };
@@ -47,6 +47,9 @@ static void foreign__the_table_is_sound(void **state)
 			assert_true(host_canon(span_str(rows[i].text), &host));
 			assert_string_equal(host.text, rows[i].text);
 			assert_true(foreign_is_host(host_span(&host)));
+			(void)snprintf(below, sizeof(below), "a.%s",
+				       rows[i].text);
+			assert_true(foreign_is_host(span_str(below)));
 			continue;
 		}
 		assert_true(cidr_parse(span_str(rows[i].text), &cidr));
@@ -55,6 +58,9 @@ static void foreign__the_table_is_sound(void **state)
 		memcpy(a.ip, cidr.ip, sizeof(a.ip));
 		assert_true(foreign_is_address(&a));
 		assert_int_equal(addr_kind(&a), ADDR_GLOBAL);
+		for (k = cidr.prefix; k < 128; k++) /* its last one */
+			a.ip[k / 8] |= (uint8_t)(0x80u >> k % 8);
+		assert_true(foreign_is_address(&a));
 	}
 }
 
