@@ -44,11 +44,20 @@
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
-/* A question that leaves no trace in the session. */
+enum { OPINION_BYTES = 8 * 1024 };
+
+/* A question that leaves no trace in the session: it may be asked again at
+ * every change of policy. */
 struct opinion {
 	struct destination destination;
 	struct admission admission;
+	struct arena arena; /* of the grant */
 };
+
+static void opinion_fini(struct opinion *o)
+{
+	arena_fini(&o->arena);
+}
 
 static bool is_server_first(uint16_t port)
 {
@@ -70,6 +79,7 @@ static bool is_client_first(uint16_t port)
 
 static bool opening_asks(struct session *s, struct opinion *o)
 {
+	arena_init(&o->arena, OPINION_BYTES);
 	o->destination = s->destination;
 	o->destination.scheme = SCHEME_TCP;
 	if (s->grant) { /* a proxy request named it */
@@ -80,7 +90,7 @@ static bool opening_asks(struct session *s, struct opinion *o)
 	o->admission = (struct admission){
 		.worker = s->worker,
 		.sandbox = s->sandbox,
-		.arena = &s->arena,
+		.arena = &o->arena,
 		.destination = &o->destination,
 	};
 	return admit_unnamed(&o->admission) == STEP_NEXT;
@@ -121,7 +131,7 @@ static void opening_wait(struct session *s, enum opening_patience patience,
 
 void opening_begin(struct session *s)
 {
-	struct opinion o;
+	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
 	opening_wait(s, OPENING_FIRST, s->worker->config->server_first_ms);
 	if (is_server_first(s->destination.port) && opening_asks(s, &o))
@@ -133,7 +143,7 @@ static void opening_ask(struct session *s)
 	const struct config *c = s->worker->config;
 	bool greets = is_server_first(s->destination.port);
 	enum audit_reason reason;
-	struct opinion o;
+	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
 	if (opening_asks(s, &o)) {
 		opening_dial(s, &o);
@@ -154,7 +164,7 @@ static void opening_ask(struct session *s)
 static void opening_half_said(struct session *s)
 {
 	bool tls = buf_peek(&s->in).ptr[0] == TLS_HANDSHAKE_BYTE;
-	struct opinion o;
+	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
 	if (!tls && !is_client_first(s->destination.port) &&
 	    opening_asks(s, &o))
@@ -195,7 +205,7 @@ void opening_client_spoke(struct session *s)
 
 bool opening_client_ended(struct session *s)
 {
-	struct opinion o;
+	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
 	s->client_ended = true;
 	if (s->state == SESSION_SNIFF) {
@@ -234,7 +244,7 @@ void opening_connected(struct session *s)
 bool opening_unreachable(struct session *s)
 {
 	bool silent = !buf_len(&s->in);
-	struct opinion o;
+	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
 	if (silent &&
 	    (s->client_ended || !is_client_first(s->destination.port))) {
@@ -249,7 +259,7 @@ bool opening_unreachable(struct session *s)
 
 void opening_recheck(struct session *s)
 {
-	struct opinion o;
+	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
 	if (opening_asks(s, &o))
 		return;

@@ -25,7 +25,8 @@ struct fake_origin {
 	struct stream *streams[FAKE_STREAMS];
 	unsigned count, resumed;
 	char sni[256];	   /* of the last connection */
-	const char *reply; /* NULL: "pong" */
+	const char *greeting; /* said first; NULL: nothing */
+	const char *reply;    /* NULL: "pong" */
 	struct buf heard;  /* all that was said to it */
 };
 
@@ -102,6 +103,8 @@ static inline void fake_on_accept(struct watch *w, unsigned ready)
 		must(!stream_start_tls(*s, ssl));
 	}
 	stream_want(*s, STREAM_READABLE | STREAM_CONNECTED);
+	if (f->greeting)
+		must(!stream_write(*s, span_str(f->greeting)));
 }
 
 /* A listening socket on 127.0.0.1; *ret says where. */

@@ -393,6 +393,105 @@ static void session__so_many_at_once(void **state)
 	until(d, "pong");
 }
 
+/* -- a client that says nothing ---------------------------------------------
+ */
+
+static void opening__server_speaks_first(void **state)
+{
+	struct desk *d = *state;
+
+	d->origin.greeting = "220 welcome";
+	d->origin.reply = NULL;
+	dial(d, "10.9.0.1");
+	until(d, "220 welcome");
+	say(d, "EHLO");
+	until(d, "pong");
+	assert_int_equal(d->origin.count, 1);
+	d->far = fd_close(d->far);
+	fake_origin_hang_up(&d->origin);
+	world_settle(d->world);
+	assert_record(d, "\"kind\":\"tunnel\"");
+}
+
+/* Until the origin was dialled for it. */
+static void until_dialled(struct desk *d)
+{
+	uint64_t end_ms = clock_ms() + WORLD_PATIENCE_MS;
+
+	while (!d->origin.count && clock_ms() < end_ms)
+		world_turn(d->world);
+	world_settle(d->world);
+	assert_int_equal(d->origin.count, 1);
+}
+
+static void opening__survives_changes_that_allow_it(void **state)
+{
+	struct desk *d = *state;
+	struct names *n = names_new();
+	int i;
+
+	d->origin.reply = NULL;
+	dial(d, "10.9.0.1");
+	until_dialled(d);
+	for (i = 0; i < 10000; i++) {
+		facts_put_names(&d->worker->facts, n);
+		worker_facts_changed(d->worker);
+	}
+	(void)names_unref(n);
+	say(d, "\1\2\3\n");
+	until(d, "pong");
+	assert_int_equal(d->origin.count, 1); /* what was dialled serves */
+}
+
+static void opening__is_cut_when_it_is_not_allowed_now(void **state)
+{
+	struct desk *d = *state;
+
+	dial(d, "10.9.0.1");
+	until_dialled(d);
+	world_policy(d->world, 1, "policies: [{name: p}]\n");
+	worker_facts_changed(d->worker);
+	until_end(d);
+	assert_record(d, "\"reason\":\"cut\"");
+}
+
+/* What was dialled is not what a request is sent on. */
+static void opening__http_is_decided_by_its_name(void **state)
+{
+	struct desk *d = *state;
+
+	dial(d, "10.9.0.1");
+	until_dialled(d);
+	say(d, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+	until(d, "pong");
+	assert_int_equal(d->origin.count, 2);
+	assert_record(d, "\"kind\":\"http\"");
+}
+
+static void opening__denied_silence_is_refused(void **state)
+{
+	struct desk *d = *state;
+	uint64_t start_ms = clock_ms();
+
+	world_policy(d->world, 1, POLICY(A_RULE));
+	dial(d, "10.9.0.1");
+	until_end(d);
+	assert_true(clock_ms() - start_ms >= 300);
+	assert_record(d, "\"reason\":\"policy\"");
+	assert_int_equal(d->origin.count, 0);
+}
+
+static void opening__text_without_a_line(void **state)
+{
+	struct desk *d = *state;
+
+	d->origin.reply = NULL;
+	dial(d, "10.9.0.1");
+	say(d, "PING");
+	until(d, "pong");
+	assert_true(heard(d, "PING"));
+}
+
 /* -- what is not opened -----------------------------------------------------
  */
 
@@ -496,6 +595,12 @@ int main(void)
 		DESK_TEST(session__a_stranger_is_reset),
 		DESK_TEST(session__so_many_a_second),
 		DESK_TEST(session__so_many_at_once),
+		DESK_TEST(opening__server_speaks_first),
+		DESK_TEST(opening__survives_changes_that_allow_it),
+		DESK_TEST(opening__is_cut_when_it_is_not_allowed_now),
+		DESK_TEST(opening__http_is_decided_by_its_name),
+		DESK_TEST(opening__denied_silence_is_refused),
+		DESK_TEST(opening__text_without_a_line),
 		DESK_TEST(tunnel__passes_bytes),
 		DESK_TEST(tunnel__needs_a_rule_without_methods),
 		DESK_TEST(tunnel__survives_changes_that_allow_it),
