@@ -35,7 +35,7 @@ enum {
 	/* No listed name is shorter, no listed prefix. */
 	HOST_TAIL = 6,
 	V4_HEAD = 3,
-	V6_HEAD = 6,
+	V6_HEAD = 4,
 };
 
 static struct cidr nets[ARRAY_LEN(net_texts)];
