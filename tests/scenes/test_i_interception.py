@@ -150,7 +150,11 @@ def test_node_cannot_be_reached_by_a_name_of_it(lab, sandbox):
         "node.lab.test": {"A": [GATEWAY_O4, sandbox.gw4, "127.0.0.1"], "AAAA": [sandbox.gw6, "::1"]}}))
     try:
         with open_policy(lab):
-            status, body, _ = sandbox.curl("http://node.lab.test:8080/")
+            status, _, err = sandbox.curl("http://node.lab.test:8080/")
+            assert status == 0 and "Could not resolve host" in err, err
+            # nor who learned the address elsewhere
+            status, body, _ = sandbox.curl("--resolve", f"node.lab.test:8080:{GATEWAY_O4}",
+                                           "http://node.lab.test:8080/")
             assert status == 403 and "no_allowed_address" in body, body
     finally:
         zone.write_text(before)
