@@ -129,20 +129,6 @@ static int back_request(struct leg *leg, const struct request *request,
 /* -- the response
  * ------------------------------------------------------------------- */
 
-static enum content content_of(const struct h2_head *head, bool end,
-			       uint64_t *ret_length)
-{
-	const struct header *h =
-		headers_find(&head->headers, HEADER_CONTENT_LENGTH);
-
-	*ret_length = 0;
-	if (end)
-		return CONTENT_NONE;
-	if (h && span_parse_u64(h->value, ret_length))
-		return CONTENT_LENGTH;
-	return CONTENT_UNKNOWN;
-}
-
 static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 {
 	struct h2_conn *c = ctx;
@@ -150,8 +136,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	struct h2_response *r;
 	struct arena *arena;
 
-	c->said = true;
-	h2_health_said(&h2_of(c)->health);
+	c->said = c->spoke = true;
 	if (!l || !l->leg.exchange)
 		return;
 	arena = &l->leg.exchange->arena;
@@ -162,16 +147,14 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 		return;
 	}
 	r->response.status = head->status;
-	r->response.content = content_of(head, end, &r->response.length);
+	r->response.content = CONTENT_UNKNOWN;
+	if (h2_length_of(&head->headers, &r->response.length))
+		r->response.content = CONTENT_LENGTH;
+	if (end)
+		r->response.content = CONTENT_NONE;
 	*l->last_next = r;
 	l->last_next = &r->next;
 	h2_leg_news(l);
-}
-
-static void on_data(void *ctx, int32_t id, struct span bytes)
-{
-	h2_health_said(&h2_of(ctx)->health);
-	h2_leg_on_data(ctx, id, bytes);
 }
 
 static enum leg_read back_response(struct leg *leg, struct response *ret)
@@ -226,13 +209,7 @@ static void back_release(struct leg *leg, bool keep)
 }
 
 static const struct leg_ops back_ops = {
-	.read = h2_leg_read,
-	.trailers = h2_leg_trailers,
-	.room = h2_leg_room,
-	.write = h2_leg_write,
-	.end = h2_leg_end,
-	.flush = h2_leg_flush,
-	.want = h2_leg_want,
+	H2_LEG_OPS,
 	.request = back_request,
 	.response = back_response,
 	.release = back_release,
@@ -267,12 +244,7 @@ static void on_stream(struct stream *stream, void *ctx, unsigned events)
 int origin_h2_begin(struct origin *o)
 {
 	static const struct h2_conn_ops ops = {
-		.h2 = { .head = on_head,
-			.data = on_data,
-			.trailers = h2_leg_on_trailers,
-			.end = h2_leg_on_end,
-			.closed = on_closed,
-			.room = h2_leg_on_room,
+		.h2 = { H2_CONN_OPS, .head = on_head, .closed = on_closed,
 			.goaway = on_goaway },
 		.ended = on_ended,
 	};

@@ -367,6 +367,7 @@ void h2_leg_on_data(void *ctx, int32_t id, struct span bytes)
 	struct h2_conn *c = ctx;
 	struct h2_leg *l = h2_stream_data(c->h2, id);
 
+	c->spoke = true;
 	if (!l || !l->leg.exchange || l->over) {
 		h2_consumed(c->h2, id, bytes.len); /* nobody wants it */
 		return;
@@ -400,6 +401,14 @@ void h2_leg_on_room(void *ctx, int32_t id)
 
 	if (l)
 		h2_leg_news(l);
+}
+
+bool h2_length_of(const struct headers *headers, uint64_t *ret_length)
+{
+	const struct header *h = headers_find(headers, HEADER_CONTENT_LENGTH);
+
+	*ret_length = 0;
+	return h && span_parse_u64(h->value, ret_length);
 }
 
 bool h2_copy_headers(struct arena *a, const struct headers *from,

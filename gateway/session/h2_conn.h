@@ -69,7 +69,8 @@ struct h2_conn {
 	uint64_t heard_ms; /* bytes of the peer's came last */
 	const char *why;   /* it failed; NULL: the peer closed it */
 	bool failed;
-	bool said; /* by an origin: a head or trailers, in this read */
+	bool said;  /* by an origin: a head or trailers, in this read */
+	bool spoke; /* a head or data came; for who clears it */
 };
 
 /* A reader that is slow holds back its own stream and no other: so the window
@@ -110,7 +111,7 @@ void h2_leg_news(struct h2_leg *l);
 /* Why it is gone, for people. */
 const char *h2_leg_why(const struct h2_leg *l);
 
-/* As in leg.h. */
+/* As in leg.h; H2_LEG_OPS are their rows of a struct leg_ops. */
 enum leg_read h2_leg_read(struct leg *leg, size_t max, struct span *ret);
 const struct headers *h2_leg_trailers(struct leg *leg);
 size_t h2_leg_room(const struct leg *leg);
@@ -119,12 +120,25 @@ int h2_leg_end(struct leg *leg, const struct headers *trailers);
 int h2_leg_flush(struct leg *leg);
 void h2_leg_want(struct leg *leg, unsigned what);
 
-/* As in struct h2_ops; ctx is the connection, stream data the leg. */
+#define H2_LEG_OPS                                                             \
+	.read = h2_leg_read, .trailers = h2_leg_trailers, .room = h2_leg_room, \
+	.write = h2_leg_write, .end = h2_leg_end, .flush = h2_leg_flush,       \
+	.want = h2_leg_want
+
+/* As in struct h2_ops; ctx is the connection, stream data the leg. H2_CONN_OPS
+ * are their rows. */
 void h2_leg_on_data(void *ctx, int32_t id, struct span bytes);
 void h2_leg_on_end(void *ctx, int32_t id);
 void h2_leg_on_trailers(void *ctx, int32_t id, const struct headers *trailers);
 void h2_leg_on_room(void *ctx, int32_t id);
 
+#define H2_CONN_OPS                                   \
+	.data = h2_leg_on_data, .end = h2_leg_on_end, \
+	.trailers = h2_leg_on_trailers, .room = h2_leg_on_room
+
+/* Content-Length. False: none is said; then *ret_length is 0. (One that is no
+ * number was refused before.) */
+bool h2_length_of(const struct headers *headers, uint64_t *ret_length);
 /* Copies fields into an arena. False: no memory. */
 bool h2_copy_headers(struct arena *a, const struct headers *from,
 		     struct headers *to);

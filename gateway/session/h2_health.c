@@ -54,8 +54,12 @@ static void ping(struct h2_health *h)
  * so it fires at least at their pace. */
 static void look(struct h2_health *h)
 {
-	uint64_t due_ms = ping_due_ms(h), now = now_ms(h);
+	uint64_t due_ms, now = now_ms(h);
 
+	if (h->conn->spoke)
+		h->pings = 0;
+	h->conn->spoke = false;
+	due_ms = ping_due_ms(h);
 	if (now >= due_ms)
 		ping(h);
 	else
@@ -98,9 +102,4 @@ void h2_health_stop(struct h2_health *h)
 void h2_health_asked(struct h2_health *h)
 {
 	h->asked_ms = now_ms(h);
-}
-
-void h2_health_said(struct h2_health *h)
-{
-	h->pings = 0;
 }

@@ -41,5 +41,3 @@ void h2_health_start(struct h2_health *h, struct h2_conn *conn);
 void h2_health_stop(struct h2_health *h);
 /* A request went out. */
 void h2_health_asked(struct h2_health *h);
-/* A head or data came. */
-void h2_health_said(struct h2_health *h);

@@ -148,13 +148,7 @@ static void front_broke(struct leg *leg)
 }
 
 static const struct leg_ops front_ops = {
-	.read = h2_leg_read,
-	.trailers = h2_leg_trailers,
-	.room = h2_leg_room,
-	.write = h2_leg_write,
-	.end = h2_leg_end,
-	.flush = h2_leg_flush,
-	.want = h2_leg_want,
+	H2_LEG_OPS,
 	.respond = front_respond,
 	.finished = front_finished,
 	.broke = front_broke,
@@ -162,20 +156,6 @@ static const struct leg_ops front_ops = {
 
 /* -- requests
  * --------------------------------------------------------------------- */
-
-static enum h1_body body_of(const struct h2_head *head, bool end,
-			    uint64_t *ret_length)
-{
-	const struct header *h =
-		headers_find(&head->headers, HEADER_CONTENT_LENGTH);
-
-	*ret_length = 0;
-	if (end)
-		return H1_BODY_NONE;
-	if (h && span_parse_u64(h->value, ret_length))
-		return H1_BODY_LENGTH;
-	return H1_BODY_CHUNKED;
-}
 
 /* RFC 8441: a WebSocket of HTTP/2 is a GET with Upgrade in HTTP/1.1. The key
  * is ours: the handshake ends here. */
@@ -216,7 +196,11 @@ static bool head_fill(struct exchange *x, const struct h2_head *head, bool end)
 	r->authority = arena_dup(a, head->authority);
 	r->minor = 1;
 	r->keep_alive = true;
-	r->body = body_of(head, end, &r->length);
+	r->body = H1_BODY_CHUNKED;
+	if (h2_length_of(&head->headers, &r->length))
+		r->body = H1_BODY_LENGTH;
+	if (end)
+		r->body = H1_BODY_NONE;
 	if (!h2_copy_headers(a, &head->headers, &r->headers))
 		return false;
 	r->expect_continue = headers_find(&r->headers, HEADER_EXPECT) != NULL;
@@ -372,13 +356,8 @@ static void on_stream(struct stream *stream, void *ctx, unsigned events)
 void http2_start(struct session *s)
 {
 	static const struct h2_conn_ops ops = {
-		.h2 = { .head = on_head,
-			.data = h2_leg_on_data,
-			.trailers = h2_leg_on_trailers,
-			.end = h2_leg_on_end,
-			.closed = on_closed,
-			.refused = on_refused,
-			.room = h2_leg_on_room },
+		.h2 = { H2_CONN_OPS, .head = on_head, .closed = on_closed,
+			.refused = on_refused },
 		.ended = on_ended,
 	};
 	const struct config *config = s->worker->config;
