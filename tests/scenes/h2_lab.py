@@ -7,6 +7,7 @@ import re
 import signal
 import time
 
+import nginx
 import pytest
 from conftest import HERE, open_lab
 from lab import run
@@ -21,20 +22,6 @@ CONFIG = {"pins": {host: [address] for host, address in ADDRESS.items()}, "loops
                        "drainMs": DRAIN_MS}}
 EGRESS = [{"action": "allow", "target": t}
           for host, address in ADDRESS.items() for t in (host, f"{address}/32")]
-NGINX = """
-daemon off; master_process on; worker_processes 1; user root;
-pid {dir}/nginx.pid; error_log {dir}/error.log warn;
-events {{ worker_connections 2048; }}
-http {{
-  log_format lab escape=json '{{"host":"$host","method":"$request_method","path":"$request_uri",'
-    '"auth":"$http_authorization","status":$status,"conn":$connection,"nth":$connection_requests}}';
-  access_log {dir}/access.log lab;
-  client_body_temp_path {dir}/tmp; proxy_temp_path {dir}/tmp; fastcgi_temp_path {dir}/tmp;
-  uwsgi_temp_path {dir}/tmp; scgi_temp_path {dir}/tmp;
-  http2_max_concurrent_streams 128; root {dir}/www;
-  {servers}
-}}
-"""
 SERVER = """
   server {{
     listen {address}:443 ssl http2; server_name {host}; keepalive_requests {requests};
@@ -50,24 +37,19 @@ class Nginx:
     def __init__(self, lab):
         self.dir, servers = lab.tmp / "nginx2", []
         (self.dir / "www" / "big").mkdir(parents=True)
-        (self.dir / "tmp").mkdir()
         (self.dir / "www" / "big" / "1000000").write_bytes(b"x" * 1000000)
         for host, requests in ((WEB, 100000), (SHORT, 10)):
             crt, key = lab.leaf(host, host)
             servers.append(SERVER.format(address=ADDRESS[host], host=host, requests=requests,
                                          crt=crt, key=key))
-        config = self.dir / "nginx.conf"
-        config.write_text(NGINX.format(dir=self.dir, servers="".join(servers)))
-        self.process = lab.in_origin("nginx", "-e", self.dir / "error.log", "-c", config)
-        lab.wait(lambda: (self.dir / "nginx.pid").exists(), 10, "nginx")
+        nginx.launch(lab, self.dir, "http2_max_concurrent_streams 128;" + "".join(servers))
 
     def reload(self):
         os.kill(int((self.dir / "nginx.pid").read_text()), signal.SIGHUP)
 
     def seen(self, **match):
         time.sleep(0.1)
-        records = [json.loads(x) for x in (self.dir / "access.log").read_text().splitlines()]
-        return [r for r in records if all(r.get(k) == v for k, v in match.items())]
+        return nginx.requests(self.dir, **match)
 
 
 class Peer:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nginx.py - a real web server for the lab's origin, with git behind it
+"""nginx.py - real web servers for the lab's origin; one of them has git behind it
 
-Serves on addresses of its own, TLS and plain, v4 and v6, under the names
+launch() starts one with servers of the caller's; class Nginx is one that serves on addresses of its own, TLS and plain, v4 and v6, under the names
 web.lab.test (open, and /auth/ for who brings the token) and repo.lab.test
 (smart HTTP for git, open to who brings the password). What it received is one
 JSON line per request in its access log.
@@ -9,7 +9,6 @@ JSON line per request in its access log.
 import json
 import os
 import random
-from pathlib import Path
 
 from lab import run
 
@@ -18,13 +17,11 @@ NAMES = ("web.lab.test", "repo.lab.test", "free.lab.test", "shut.lab.test")
 TOKEN = "tok-5e0c1f7a93d84b26-for-nginx"
 USER, PASSWORD = "builder", "pw-71bd3e6690ac42f8-for-git"
 
-CONFIG = """
+MAIN = """
 daemon off; master_process on; worker_processes 1; user root;
 pid {dir}/nginx.pid; error_log {dir}/error.log warn;
-events {{ worker_connections 512; }}
+events {{ worker_connections 2048; }}
 http {{
-  types {{ text/plain txt; text/html html; }}
-  default_type application/octet-stream;
   log_format lab escape=json '{{"host":"$host","method":"$request_method",'
     '"path":"$request_uri","auth":"$http_authorization","user":"$remote_user",'
     '"status":$status,"scheme":"$scheme","addr":"$server_addr","protocol":"$server_protocol",'
@@ -33,10 +30,15 @@ http {{
   access_log {dir}/access.log lab;
   client_body_temp_path {dir}/tmp; proxy_temp_path {dir}/tmp; fastcgi_temp_path {dir}/tmp;
   uwsgi_temp_path {dir}/tmp; scgi_temp_path {dir}/tmp;
-  client_max_body_size 0; keepalive_requests 10000; sendfile on;
-  gzip on; gzip_min_length 100; gzip_types text/plain; gzip_proxied any;
-  {servers}
+  client_max_body_size 0; root {dir}/www;
+  {http}
 }}
+"""
+WEB = """
+  types { text/plain txt; text/html html; }
+  default_type application/octet-stream;
+  keepalive_requests 10000; sendfile on;
+  gzip on; gzip_min_length 100; gzip_types text/plain; gzip_proxied any;
 """
 SERVER = """
 server {{
@@ -79,6 +81,27 @@ exec sha256sum
 """
 
 
+def launch(lab, folder, http):
+    """Serves what stands in http, a part of its configuration, out of folder/www."""
+    for d in (folder / "www", folder / "tmp"):
+        d.mkdir(parents=True, exist_ok=True)
+    config = folder / "nginx.conf"
+    config.write_text(MAIN.format(dir=folder, http=http))
+    lab.in_origin("nginx", "-e", folder / "error.log", "-c", config)
+    lab.wait(lambda: (folder / "nginx.pid").exists(), 10, "nginx")
+
+
+def requests(folder, mark=0, **match):
+    """What that one received, from this place of its log on."""
+    log = folder / "access.log"
+    if not log.exists():
+        return []
+    with open(log) as lines:
+        lines.seek(mark)
+        seen = [json.loads(line) for line in lines]
+    return [r for r in seen if all(r.get(k) == v for k, v in match.items())]
+
+
 class Nginx:
     """The files in dir, and what the server saw."""
 
@@ -88,7 +111,7 @@ class Nginx:
 
     def start(self):
         lab = self.lab
-        for d in (self.www, self.dir / "tmp", self.dir / "git"):
+        for d in (self.www, self.dir / "git"):
             d.mkdir(parents=True)
         self._content()
         self._repository()
@@ -102,15 +125,12 @@ class Nginx:
             crt, key = lab.leaf("nginx-" + name, name)
             servers.append(SERVER.format(v4=NGINX4, v6=NGINX6, name=name, crt=crt, key=key,
                                          dir=self.dir, token=TOKEN))
-        config = self.dir / "nginx.conf"
-        config.write_text(CONFIG.format(dir=self.dir, servers="\n".join(servers)))
         run("ip", "-n", lab.org, "addr", "add", f"{NGINX4}/24", "dev", "o0")
         run("ip", "-n", lab.org, "addr", "add", f"{NGINX6}/64", "dev", "o0", "nodad")
         lab.in_origin("fcgiwrap", "-s", f"unix:{self.dir}/fcgi.sock",
                       env={"PATH": os.environ["PATH"], "HOME": str(self.dir)})
-        lab.in_origin("nginx", "-e", self.dir / "error.log", "-c", config)
-        lab.wait(lambda: (self.dir / "nginx.pid").exists() and (self.dir / "fcgi.sock").exists(),
-                 10, "nginx")
+        launch(lab, self.dir, WEB + "\n".join(servers))
+        lab.wait(lambda: (self.dir / "fcgi.sock").exists(), 10, "fcgiwrap")
 
     def _content(self):
         noise = random.Random(4)
@@ -139,9 +159,4 @@ class Nginx:
         return self.log.stat().st_size if self.log.exists() else 0
 
     def requests(self, mark=0, **match):
-        if not self.log.exists():
-            return []
-        with open(self.log) as log:
-            log.seek(mark)
-            seen = [json.loads(line) for line in log]
-        return [r for r in seen if all(r.get(k) == v for k, v in match.items())]
+        return requests(self.dir, mark, **match)

@@ -5,6 +5,7 @@ import json
 import re
 import time
 
+import events
 import pytest
 from conftest import HERE, SECRET
 from lab import ORIGIN4
@@ -145,23 +146,8 @@ def test_early_final_answer_reaches_the_client(sandbox):
 
 
 def test_case_42_events_arrive_as_they_are_made(sandbox):
-    code = """
-import ssl, socket, sys, time, os
-c = ssl.create_default_context(cafile=os.environ['SSL_CERT_FILE'])
-s = c.wrap_socket(socket.create_connection(('api.lab.test', 443)), server_hostname='api.lab.test')
-s.sendall(b'GET /events HTTP/1.1\\r\\nHost: api.lab.test\\r\\nConnection: close\\r\\n\\r\\n')
-late = []
-while True:
-    d = s.recv(65536)
-    if not d: break
-    for line in d.decode().split('\\n'):
-        if line.startswith('data: '):
-            late.append(time.time() - float(line.split()[2]))
-print(len(late), max(late))
-"""
-    r = sandbox.python(code)
-    count, late = r.stdout.split()
-    assert int(count) == 5 and float(late) < 0.15, r.stdout + r.stderr
+    late = events.delays(sandbox)
+    assert len(late) == 5 and max(late) < 0.15, late
 
 
 def test_case_45_long_think_before_the_first_byte(sandbox):

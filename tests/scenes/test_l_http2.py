@@ -5,33 +5,22 @@ import json
 import re
 import time
 
+import nginx
 import pytest
 from conftest import SECRET
 from lab import run
 
 H2 = "10.212.2.5"
-CONFIG = """
-daemon off; master_process on; worker_processes 1; user root;
-pid {dir}/nginx.pid; error_log {dir}/error.log warn;
-events {{ worker_connections 512; }}
-http {{
-  log_format lab escape=json '{{"host":"$host","method":"$request_method","path":"$request_uri",'
-    '"auth":"$http_authorization","status":$status,"protocol":"$server_protocol",'
-    '"conn":$connection,"nth":$connection_requests,"length":"$request_length"}}';
-  access_log {dir}/access.log lab;
-  client_body_temp_path {dir}/tmp; proxy_temp_path {dir}/tmp; fastcgi_temp_path {dir}/tmp;
-  uwsgi_temp_path {dir}/tmp; scgi_temp_path {dir}/tmp;
-  client_max_body_size 0; keepalive_requests 100000; http2_max_concurrent_streams 256;
+SERVERS = """
+  keepalive_requests 100000; http2_max_concurrent_streams 256;
   server {{
     listen {v4}:443 ssl http2; server_name two.lab.test;
     ssl_certificate {crt}; ssl_certificate_key {key};
-    root {dir}/www;
     location /say/ {{ return 200 "said $request_uri\\n"; }}
     location /echo {{ add_header X-Echo $http_authorization; return 200 "ok\\n"; }}
     location = /upload {{ proxy_pass http://127.0.0.1:8099; proxy_request_buffering off; }}
     location = /none {{ return 204; }}
   }}
-}}
 """
 SINK = """
 import hashlib, http.server
@@ -64,14 +53,11 @@ def two(lab):
     run("ip", "-n", lab.org, "addr", "add", f"{H2}/24", "dev", "o0")
     base = lab.tmp / "two"
     (base / "www").mkdir(parents=True)
-    (base / "tmp").mkdir()
     (base / "www" / "big").write_bytes(bytes(range(256)) * 4 * 16384)  # 16 MiB
     (base / "www" / "small").write_text("small\n")
     crt, key = lab.leaf("two", "two.lab.test")
-    (base / "nginx.conf").write_text(CONFIG.format(dir=base, v4=H2, crt=crt, key=key))
     lab.in_origin("/usr/bin/python3", "-c", SINK)
-    lab.in_origin("nginx", "-c", base / "nginx.conf", "-p", base)
-    lab.wait(lambda: (base / "nginx.pid").exists(), 10, "nginx")
+    nginx.launch(lab, base, SERVERS.format(v4=H2, crt=crt, key=key))
     lab.put_policy("lab", dict(lab.usual_policy, egress=lab.usual_policy["egress"] + [
         {"action": "allow", "target": "two.lab.test"},
         {"action": "allow", "target": f"{H2}/32"}]))
@@ -82,9 +68,7 @@ def two(lab):
 
     def seen(**match):
         time.sleep(0.1)
-        log = base / "access.log"
-        records = [json.loads(x) for x in log.read_text().splitlines()] if log.exists() else []
-        return [r for r in records if all(r.get(k) == v for k, v in match.items())]
+        return nginx.requests(base, **match)
     yield seen
     lab.admin.call("DELETE", "/v1/bindings/two", expect=204)
     lab.put_policy("lab", lab.usual_policy)

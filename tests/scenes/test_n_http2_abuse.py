@@ -91,7 +91,7 @@ def test_rapid_reset_does_not_reach_the_origin(peer):
 
 
 @pytest.mark.parametrize("name", ["slow_head", "slow_continuation", "slow_head_beside"])
-def test_slow_head_ends_by_its_deadline(peer, name):
+def test_case_52_slow_head_ends_by_its_deadline(peer, name):
     slow = Attack(peer, name)
     slow.check()
     assert slow.said["closed"] and slow.said["goaway"] == CALM, slow.said
@@ -99,7 +99,7 @@ def test_slow_head_ends_by_its_deadline(peer, name):
     assert slow.record(reason="client_timeout")["detail"] == "a request head took too long"
 
 
-def test_slow_body_ends_by_its_deadline(peer):
+def test_case_52_slow_body_ends_by_its_deadline(peer):
     slow = Attack(peer, "slow_body")
     slow.check()
     assert slow.said["status"] == {"408": 1} and slow.said["closed"], slow.said

@@ -2,18 +2,13 @@
 """WebSocket with an injected credential, over HTTP/1.1 and HTTP/2 (cases 18, 47)."""
 import json
 
+import nginx
 import pytest
 from conftest import HERE, SECRET
 from lab import run
 
 WS = "10.212.2.7"
-CONFIG = """
-daemon off; master_process on; worker_processes 1; user root;
-pid {dir}/nginx.pid; error_log {dir}/error.log warn;
-events {{ worker_connections 512; }}
-http {{
-  access_log off; client_body_temp_path {dir}/tmp; proxy_temp_path {dir}/tmp;
-  fastcgi_temp_path {dir}/tmp; uwsgi_temp_path {dir}/tmp; scgi_temp_path {dir}/tmp;
+SERVER = """
   server {{
     listen {v4}:443 ssl http2; server_name ws.lab.test;
     ssl_certificate {crt}; ssl_certificate_key {key};
@@ -23,7 +18,6 @@ http {{
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "Upgrade";
     }}
   }}
-}}
 """
 
 
@@ -31,14 +25,13 @@ http {{
 def ws(lab):
     run("ip", "-n", lab.org, "addr", "add", f"{WS}/24", "dev", "o0")
     base = lab.tmp / "ws"
-    (base / "tmp").mkdir(parents=True)
+    base.mkdir()
     crt, key = lab.leaf("ws", "ws.lab.test")
-    (base / "nginx.conf").write_text(CONFIG.format(dir=base, v4=WS, crt=crt, key=key))
     log, ready = base / "log", base / "ready"
     lab.in_origin("/usr/bin/python3", HERE / "ws_peer.py", "serve", "127.0.0.1", "8098", log,
                   stdout=open(ready, "wb"))
-    lab.in_origin("nginx", "-c", base / "nginx.conf", "-p", base)
-    lab.wait(lambda: ready.read_text().strip() and (base / "nginx.pid").exists(), 10, "the server")
+    nginx.launch(lab, base, SERVER.format(v4=WS, crt=crt, key=key))
+    lab.wait(lambda: ready.read_text().strip(), 10, "the server")
     lab.put_policy("lab", dict(lab.usual_policy, egress=lab.usual_policy["egress"] + [
         {"action": "allow", "target": "ws.lab.test"}]))
     assert lab.admin.call("PUT", "/v1/bindings/ws", {
