@@ -277,7 +277,7 @@ static void relay__follows_aliases(void **state)
 static void relay__refuses_aliases_without_end(void **state)
 {
 	struct fixture *f = *state;
-	char owner[16], target[16];
+	char owner[24], target[24];
 	struct maker k;
 	unsigned links, i;
 
