@@ -13,6 +13,7 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/base/secret.h"
+#include "src/role/config.h"
 
 struct lease_job;
 
@@ -96,6 +97,9 @@ void lease_begin(struct gateway *g, const char *scope, struct bindings *b)
 	list_init(&job->link);
 	list_init(&job->requests);
 	job->bindings = b;
+	if (!scope[0] && g->config->upstream_proxy_credential[0])
+		bindings_need(b,
+			      span_str(g->config->upstream_proxy_credential));
 	(void)snprintf(job->scope, sizeof(job->scope), "%s", scope);
 	list_push(&g->lease_jobs, &job->link);
 	for (i = 0; (name = bindings_credential(b, i)).ptr; i++) {

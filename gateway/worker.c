@@ -15,6 +15,7 @@
 #include "gateway/session/h2_conn.h"
 #include "gateway/session/session.h"
 #include "gateway/tls/leaf_source.h"
+#include "gateway/upstream/chain.h"
 #include "gateway/upstream/origin.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
@@ -185,6 +186,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	timer_init(&w->quiet, w->loop, on_quiet);
 	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	w->audit_log = audit_log_new();
+	w->chain = chain_new(w->config);
 	w->pool = origin_pool_new(w);
 	w->leaves = leaf_source_new(w);
 	w->scratch_front = must_alloc(WORKER_SCRATCH_BYTES);
@@ -224,6 +226,7 @@ void worker_fini(struct worker *w)
 	w->resolver = resolver_free(w->resolver);
 	w->leaves = leaf_source_free(w->leaves);
 	w->pool = origin_pool_free(w->pool);
+	w->chain = chain_free(w->chain);
 	timer_stop(&w->drain);
 	timer_stop(&w->quiet);
 	facts_fini(&w->facts);

@@ -15,6 +15,7 @@
 #include "src/base/span.h"
 #include "src/io/loop.h"
 
+struct chain;
 struct config;
 struct dns_server;
 struct flow_desk;
@@ -72,6 +73,7 @@ struct worker {
 
 	struct facts facts;
 	struct resolver *resolver;
+	struct chain *chain; /* NULL: origins are reached directly */
 	struct origin_pool *pool;
 	struct leaf_source *leaves;
 	struct audit_log *audit_log;

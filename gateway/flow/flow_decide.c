@@ -23,6 +23,7 @@
 #include "gateway/pipeline/decide.h"
 #include "gateway/registry/learned.h"
 #include "gateway/registry/quota.h"
+#include "gateway/upstream/chain.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -173,6 +174,10 @@ void flow_decide(struct worker *w, const struct msg_flow *flow,
 	if (!flow->again &&
 	    !quota_take(ret->sandbox->quota, QUOTA_CONNECTS, clock_us()))
 		return;
-	if (ask_policy(w, ret, protocol))
+	if (!ask_policy(w, ret, protocol))
+		return;
+	if (chain_takes(w->chain, host_span(&ret->host), &ret->destination))
+		ret->reason = AUDIT_REASON_UPSTREAM_PROXY; /* TCP alone */
+	else
 		ret->verdict = FLOW_ALLOW;
 }

@@ -16,6 +16,7 @@
 #include "gateway/dns/resolver.h"
 #include "gateway/pipeline/decide.h"
 #include "gateway/pipeline/grant.h"
+#include "gateway/upstream/chain.h"
 #include "gateway/worker.h"
 
 static enum step deny(struct admission *a, enum audit_reason reason,
@@ -149,6 +150,23 @@ static void on_answer(void *ctx, const struct name_answer *answer)
 	/* a may be gone */
 }
 
+/* Left to the upstream proxy: there is no address to ask about. What the node
+ * itself names is resolved here all the same. */
+static bool admit_by_name(struct admission *a)
+{
+	struct destination *d = a->destination;
+	struct span host = host_span(&d->host);
+
+	if (!chain_resolves(a->worker->chain, host) ||
+	    resolver_is_local(a->worker->resolver, host))
+		return false;
+	d->by_name = true;
+	d->source = ADDRESS_PROXY;
+	d->addr_count = 0;
+	d->addrs[0] = (struct addr){ 0 };
+	return true;
+}
+
 enum step admit_start(struct admission *a, admit_fn *fn, void *ctx)
 {
 	struct destination *d = a->destination;
@@ -164,6 +182,8 @@ enum step admit_start(struct admission *a, admit_fn *fn, void *ctx)
 		by_name = a->verdict;
 		return admit_original(a, &by_name);
 	}
+	if (admit_by_name(a))
+		return STEP_NEXT;
 	if (resolver_find(a->worker->resolver, host_span(&d->host), &answer))
 		return admit_answer(a, &answer);
 

@@ -188,6 +188,16 @@ bool decide_answer(struct worker *w, const struct sandbox *s,
 	return v.kind == VERDICT_ALLOW && v.by_address;
 }
 
+bool decide_again(struct worker *w, const struct sandbox *s,
+		  const struct destination *d, const struct addr *address,
+		  struct arena *arena, struct verdict *ret)
+{
+	const struct addr *known = address->port ? address : NULL;
+
+	return decide_connect(w, s, d, known, arena, ret) &&
+	       (!known || decide_address(w, s, known, d->source));
+}
+
 void decide_audit(struct worker *w, const struct sandbox *s,
 		  const struct verdict *v, struct arena *arena,
 		  struct audit *audit)

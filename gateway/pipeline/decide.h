@@ -46,6 +46,12 @@ bool decide_address(struct worker *w, const struct sandbox *s,
 bool decide_answer(struct worker *w, const struct sandbox *s,
 		   const struct addr *address, enum address_source source);
 
+/* A destination that was admitted, reached at this address (port 0: by its
+ * name, by way of the upstream proxy): would it be now? Fills verdict. */
+bool decide_again(struct worker *w, const struct sandbox *s,
+		  const struct destination *d, const struct addr *address,
+		  struct arena *arena, struct verdict *ret);
+
 /* Puts a verdict and where it came from into the audit record; the strings are
  * copied into arena. */
 void decide_audit(struct worker *w, const struct sandbox *s,

@@ -10,6 +10,8 @@
 #include "src/base/err.h"
 #include "src/base/secret.h"
 
+enum { NEEDS_MAX = 1 }; /* bindings_need() */
+
 struct credential {
 	struct span name; /* in the binding set */
 	struct secret *value;
@@ -19,7 +21,7 @@ struct bindings {
 	_Atomic unsigned refs;
 	struct binding_set *set;
 	struct credential *credentials;
-	unsigned count;
+	unsigned count, room;
 	struct automaton **automata; /* one per binding of the set, or NULL */
 };
 
@@ -42,7 +44,8 @@ static void bindings_collect(struct bindings *b)
 
 	for (i = 0; i < b->set->count; i++)
 		most += b->set->items[i]->header_count;
-	b->credentials = must_alloc(most * sizeof(*b->credentials));
+	b->room = most + NEEDS_MAX;
+	b->credentials = must_alloc(b->room * sizeof(*b->credentials));
 	for (i = 0; i < b->set->count; i++) {
 		binding = b->set->items[i];
 		for (j = 0; j < binding->header_count; j++) {
@@ -68,6 +71,14 @@ int bindings_new(struct span json, struct bindings **ret, struct diag *d)
 	bindings_collect(b);
 	*ret = b;
 	return 0;
+}
+
+void bindings_need(struct bindings *b, struct span name)
+{
+	if (credential_find(b, name))
+		return;
+	must(b->count < b->room);
+	b->credentials[b->count++].name = name;
 }
 
 struct bindings *bindings_ref(struct bindings *b)

@@ -27,6 +27,9 @@ struct bindings *bindings_unref(struct bindings *b);
 const struct binding_set *bindings_set(const struct bindings *b);
 uint64_t bindings_revision(const struct bindings *b);
 
+/* Before leases are fetched: one more credential is needed, whatever the
+ * bindings say. name must outlive them. */
+void bindings_need(struct bindings *b, struct span name);
 /* Names of the credentials, each once; SPAN_NONE after the last. */
 struct span bindings_credential(const struct bindings *b, unsigned index);
 

@@ -597,8 +597,7 @@ static bool session_may_go_on(struct session *s)
 	struct verdict v;
 
 	arena_init(&arena, SESSION_ARENA_BYTES);
-	may = decide_connect(w, s->sandbox, d, to, &arena, &v) &&
-	      decide_address(w, s->sandbox, to, d->source);
+	may = decide_again(w, s->sandbox, d, to, &arena, &v);
 	arena_fini(&arena);
 	if (s->state == SESSION_SNIFF || s->state == SESSION_OPENING)
 		may = may && v.inspect == grant_inspect(s->grant) &&

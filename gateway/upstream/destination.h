@@ -34,6 +34,7 @@ enum address_source {
 	ADDRESS_DNS,
 	ADDRESS_HOSTS, /* the node's hosts file */
 	ADDRESS_PIN,   /* the operator's pins: trusted like a certificate */
+	ADDRESS_PROXY, /* none: the upstream proxy resolves the name */
 };
 
 enum { DESTINATION_ADDRS_MAX = 8 };
@@ -46,7 +47,7 @@ struct destination {
 	enum address_source source;
 	/* What the sandbox dialled; port 0: it gave a proxy the name only. */
 	struct addr original;
-	/* checked addresses, best first, with port */
+	/* checked addresses, best first, with port; none: see ADDRESS_PROXY */
 	struct addr addrs[DESTINATION_ADDRS_MAX];
 	unsigned addr_count;
 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "gateway/pipeline/decide.h"
+#include "gateway/upstream/chain.h"
 #include "gateway/registry/facts.h"
 #include "gateway/upstream/origin_h2.h"
 #include "gateway/upstream/pool.h"
@@ -148,6 +149,15 @@ static void origin_secure(struct origin *o)
 	stream_want(o->stream, STREAM_CONNECTED);
 }
 
+static void origin_connected(struct origin *o)
+{
+	if (o->destination.scheme == SCHEME_HTTPS)
+		origin_secure(o);
+	else
+		origin_is_open(o);
+	/* o may be gone */
+}
+
 static void on_connected(struct stream *s, void *ctx, unsigned events)
 {
 	struct origin *o = ctx;
@@ -156,10 +166,40 @@ static void on_connected(struct stream *s, void *ctx, unsigned events)
 	(void)events;
 	if (error)
 		origin_next(o, err_text(error));
-	else if (o->destination.scheme == SCHEME_HTTPS)
-		origin_secure(o);
 	else
-		origin_is_open(o);
+		origin_connected(o);
+}
+
+static void on_chained(void *ctx, struct stream *stream, const char *why,
+		       bool again)
+{
+	struct origin *o = ctx;
+
+	o->dial = NULL;
+	o->stream = stream;
+	if (stream) {
+		stream_set_pace(stream, o->sandbox->pace_in);
+		origin_connected(o);
+	} else if (again && origin_has_next(o)) {
+		origin_next(o, why);
+	} else {
+		origin_fail(o, AUDIT_REASON_UPSTREAM_PROXY, why);
+	}
+	/* o may be gone */
+}
+
+/* By way of the upstream proxy. False: this destination goes directly. */
+static bool origin_chain(struct origin *o)
+{
+	const struct destination *d = &o->destination;
+	const struct addr *address = d->addr_count ? &o->address : NULL;
+	struct span host = host_span(&d->host);
+
+	if (!chain_takes(o->worker->chain, host, address))
+		return false;
+	timer_stop(&o->timer); /* a dial has its own */
+	o->dial = chain_dial(o->worker, host, d->port, address, on_chained, o);
+	return true;
 }
 
 /* False: it failed at once. */
@@ -167,7 +207,10 @@ static bool origin_connect(struct origin *o)
 {
 	uint32_t wait_ms = o->worker->config->connect_ms;
 
-	o->address = o->destination.addrs[o->attempt];
+	if (o->destination.addr_count)
+		o->address = o->destination.addrs[o->attempt];
+	if (origin_chain(o))
+		return true;
 	if (stream_connect(o->worker->loop, &o->address, &o->stream)) {
 		o->stream = NULL;
 		return false;
@@ -195,7 +238,7 @@ static bool destination_has(const struct destination *d,
 	for (i = 0; i < d->addr_count; i++)
 		if (addr_eq_ip(&d->addrs[i], address))
 			return true;
-	return false;
+	return !d->addr_count && !address->port; /* both by name alone */
 }
 
 /* A kept connection must lead to an address that was checked for this very
@@ -215,8 +258,7 @@ static bool origin_may_go_on(struct origin *o, const struct sandbox *s,
 		return true;
 	o->facts_version = w->facts.version;
 	arena_init(&arena, GRANT_ARENA_BYTES);
-	may = decide_connect(w, s, d, &o->address, &arena, &v) &&
-	      decide_address(w, s, &o->address, d->source);
+	may = decide_again(w, s, d, &o->address, &arena, &v);
 	arena_fini(&arena);
 	return may;
 }
@@ -305,6 +347,7 @@ struct origin *origin_free(struct origin *o)
 	origin_wake_waiting(o);
 	pool_forget(o);
 	origin_h2_end(o);
+	o->dial = chain_cancel(o->dial);
 	o->stream = stream_free(o->stream);
 	buf_wipe(&o->in);
 	free(o);
@@ -322,12 +365,15 @@ struct stream *origin_take_stream(struct origin *o)
 	return s;
 }
 
-/* An idle connection that says anything is closing, or is confused. */
+/* An idle connection that says anything is closing, or is confused. What TLS
+ * says for itself, as a ticket that comes late, is nothing. */
 static void on_idle_event(struct stream *s, void *ctx, unsigned events)
 {
-	(void)s;
+	char byte;
+
 	(void)events;
-	(void)origin_free(ctx);
+	if (stream_read(s, &byte, 1) != STREAM_AGAIN)
+		(void)origin_free(ctx);
 }
 
 struct origin *origin_keep(struct origin *o)

@@ -24,6 +24,7 @@
 #include "src/base/list.h"
 #include "src/io/loop.h"
 
+struct chain_dial;
 struct grant;
 struct origin;
 struct origin_group;
@@ -46,8 +47,11 @@ struct origin {
 	struct worker *worker;
 	struct origin_group *group;
 	struct stream *stream;
+	struct chain_dial *dial; /* by way of another proxy, under way */
 	struct buf in;		/* received, not yet consumed by the owner */
-	struct addr address;	/* connected to */
+	/* Connected to, or what the upstream proxy was asked for; port 0: it
+	 * was asked for the name. */
+	struct addr address;
 	bool open;		/* TCP and TLS are up */
 	bool reused;		/* it was kept, and taken again */
 	bool served;		/* it served an exchange before */

@@ -356,20 +356,32 @@ static bool ssl_expect(SSL *ssl, const struct destination *d)
 					 v4 ? 4 : 16);
 }
 
-struct ssl_st *group_new_ssl(struct origin *o)
+struct ssl_st *origin_ssl_new(struct worker *w, const struct destination *d,
+			      bool h2)
 {
 	static const unsigned char h1[] = "\x08http/1.1";
 	static const unsigned char both[] = "\x02h2\x08http/1.1";
-	SSL *ssl = SSL_new(o->worker->origin_ctx);
+	SSL *ssl = SSL_new(w->origin_ctx);
 
 	if (!ssl)
 		return NULL;
 	SSL_set_connect_state(ssl);
-	if (!ssl_expect(ssl, &o->destination) ||
-	    SSL_set_alpn_protos(ssl, o->wants_h2 ? both : h1,
-				o->wants_h2 ? sizeof(both) - 1
-					    : sizeof(h1) - 1) ||
-	    !SSL_set_ex_data(ssl, ssl_group_index, o)) {
+	if (!ssl_expect(ssl, d) ||
+	    SSL_set_alpn_protos(ssl, h2 ? both : h1,
+				h2 ? sizeof(both) - 1 : sizeof(h1) - 1)) {
+		SSL_free(ssl);
+		return NULL;
+	}
+	return ssl;
+}
+
+struct ssl_st *group_new_ssl(struct origin *o)
+{
+	SSL *ssl = origin_ssl_new(o->worker, &o->destination, o->wants_h2);
+
+	if (!ssl)
+		return NULL;
+	if (!SSL_set_ex_data(ssl, ssl_group_index, o)) {
 		SSL_free(ssl);
 		return NULL;
 	}

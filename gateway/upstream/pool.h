@@ -27,6 +27,10 @@ bool pool_note_alpn(struct origin *o);
 /* Unlinks o and lets go of its group. */
 void pool_forget(struct origin *o);
 
+/* A client-side SSL for a connection to d: SNI, name or address to verify,
+ * ALPN. NULL on failure. */
+struct ssl_st *origin_ssl_new(struct worker *w, const struct destination *d,
+			      bool h2);
 /* A client-side SSL for o: SNI, name to verify, ALPN, session to resume.
  * NULL on failure. */
 struct ssl_st *group_new_ssl(struct origin *o);

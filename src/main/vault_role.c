@@ -236,7 +236,9 @@ static int role_listen(struct vault_role *role)
 	r = loop_new(&role->loop);
 	if (r)
 		return r;
-	role->serve = serve_new(role->vault, role->ca);
+	role->serve =
+		serve_new(role->vault, role->ca,
+			  span_str(role->config->upstream_proxy_credential));
 	p = &role->peers[ROLE_SUPERVISOR];
 	r = chan_new(role->loop, ROLE_FD_SUPERVISOR, &supervisor_ops, p,
 		     &p->chan);

@@ -41,6 +41,7 @@ static_assert((int)MSG_TAIL_MAX <= (int)VAULT_VALUE_MAX, "tails fit");
 struct serve {
 	struct vault *vault;
 	struct ca *ca;
+	struct span proxy_credential; /* of the configuration; empty = none */
 	/* control's transaction */
 	bool open;
 	struct vault_txn *txn; /* NULL when BEGIN already failed */
@@ -208,6 +209,13 @@ static enum serve_verdict on_sign(struct serve *s, const struct request *q,
 	return reply_result(reply, MSG_VAULT_SIGNED, r, 0, d.msg);
 }
 
+/* The configuration names it, as a binding names others. */
+static bool is_for_proxy(const struct serve *s, const struct msg_credential *m)
+{
+	return !m->scope[0] && s->proxy_credential.len &&
+	       span_eq(span_str(m->name), s->proxy_credential);
+}
+
 static enum serve_verdict on_lease(struct serve *s, const struct request *q,
 				   struct serve_reply *reply)
 {
@@ -216,8 +224,12 @@ static enum serve_verdict on_lease(struct serve *s, const struct request *q,
 	uint64_t revision = 0;
 	int r;
 
-	r = vault_lease(s->vault, span_str(m->scope), span_str(m->name),
-			&s->value, &revision, &d);
+	if (is_for_proxy(s, m))
+		r = vault_get(s->vault, SPAN(""), VAULT_CREDENTIAL,
+			      s->proxy_credential, &s->value, &revision, &d);
+	else
+		r = vault_lease(s->vault, span_str(m->scope), span_str(m->name),
+				&s->value, &revision, &d);
 	if (!r)
 		reply->tail = secret_open(s->value);
 	else
@@ -462,12 +474,14 @@ enum serve_verdict serve_message(struct serve *s, enum role from, uint16_t type,
 	return row->handle(s, &q, reply);
 }
 
-struct serve *serve_new(struct vault *v, struct ca *ca)
+struct serve *serve_new(struct vault *v, struct ca *ca,
+			struct span proxy_credential)
 {
 	struct serve *s = must_alloc(sizeof(*s));
 
 	s->vault = v;
 	s->ca = ca;
+	s->proxy_credential = proxy_credential;
 	buf_init(&s->der, CERT_DER_MAX);
 	return s;
 }

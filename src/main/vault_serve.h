@@ -33,8 +33,10 @@ struct serve_reply {
 	struct span tail; /* until serve_done() */
 };
 
-/* Both are borrowed and must outlive it. */
-struct serve *serve_new(struct vault *v, struct ca *ca);
+/* All are borrowed and must outlive it. proxy_credential: of the node's, this
+ * one is leased without a binding that names it; empty = none. */
+struct serve *serve_new(struct vault *v, struct ca *ca,
+			struct span proxy_credential);
 /* Drops open transactions. NULL is fine; returns NULL. */
 struct serve *serve_free(struct serve *s);
 

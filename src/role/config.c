@@ -144,6 +144,27 @@ static int finish_ports(const struct config *c, const struct doc_node *root,
 	return 0;
 }
 
+static int finish_upstream(const struct config *c, const struct doc_node *root,
+			   struct diag *d)
+{
+	const char *key = NULL;
+
+	if (c->upstream_proxy[0])
+		return 0;
+	if (c->upstream_proxy_credential[0])
+		key = "proxyCredential";
+	else if (c->upstream_proxy_tls)
+		key = "proxyTls";
+	else if (c->upstream_proxy_resolves)
+		key = "proxyResolves";
+	else if (c->no_proxy.count)
+		key = "noProxy";
+	return key ? refuse(root, "upstream", key, d,
+			    "upstream: found a keyword about a proxy, expected "
+			    "\"proxy\" as well")
+		   : 0;
+}
+
 static int config_finish(struct config *c, const struct doc_node *root,
 			 struct diag *d)
 {
@@ -155,6 +176,8 @@ static int config_finish(struct config *c, const struct doc_node *root,
 		r = finish_dns(c, root, d);
 	if (!r)
 		r = finish_ports(c, root, d);
+	if (!r)
+		r = finish_upstream(c, root, d);
 	return r;
 }
 

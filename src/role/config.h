@@ -68,6 +68,11 @@ struct config {
 	/* "upstream" */
 	bool trust_system;		   /* "trustSystem": the system roots */
 	struct config_strings trust_files; /* "trustFiles": extra PEM roots */
+	char *upstream_proxy;	     /* "proxy": host:port; "" = none */
+	bool upstream_proxy_tls;     /* "proxyTls" */
+	bool upstream_proxy_resolves; /* "proxyResolves" */
+	char *upstream_proxy_credential; /* "proxyCredential": its name */
+	struct config_strings no_proxy;	 /* "noProxy": CIDR, IP or name */
 	/* "vault": exactly one source of the key-encryption key */
 	char *vault_key_file, *vault_credential, *vault_passphrase_file;
 	/* "admin" */

@@ -84,14 +84,22 @@ static size_t flat_size(enum config_kind kind)
 	case CONFIG_NAME:
 	case CONFIG_USER:
 	case CONFIG_HOST:
+	case CONFIG_AUTHORITY:
 	case CONFIG_INTERFACES:
 	case CONFIG_PATHS:
+	case CONFIG_BYPASSES:
 	case CONFIG_ADDRS:
 	case CONFIG_PINS:
 	case CONFIG_KIND_NUM:
 		break;
 	}
 	return 0;
+}
+
+static bool is_list_of_strings(enum config_kind kind)
+{
+	return kind == CONFIG_INTERFACES || kind == CONFIG_PATHS ||
+	       kind == CONFIG_BYPASSES;
 }
 
 static int pack_value(struct buf *out, const struct config_keyword *k,
@@ -101,7 +109,7 @@ static int pack_value(struct buf *out, const struct config_keyword *k,
 
 	if (flat_size(k->kind))
 		return pack_bytes(out, field, flat_size(k->kind));
-	if (k->kind == CONFIG_INTERFACES || k->kind == CONFIG_PATHS)
+	if (is_list_of_strings(k->kind))
 		return pack_strings(out, field);
 	if (k->kind == CONFIG_ADDRS)
 		return pack_addrs(out, c->dns_upstreams, c->dns_upstream_count);
@@ -198,7 +206,7 @@ static bool take_value(struct span *in, const struct config_keyword *k,
 
 	if (flat_size(k->kind))
 		return take_bytes(in, field, flat_size(k->kind));
-	if (k->kind == CONFIG_INTERFACES || k->kind == CONFIG_PATHS)
+	if (is_list_of_strings(k->kind))
 		return take_strings(in, field);
 	if (k->kind == CONFIG_ADDRS)
 		return take_addrs(in, &c->dns_upstreams,

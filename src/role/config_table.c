@@ -68,10 +68,12 @@ static void field_free(const struct config_keyword *k, struct config *c)
 	case CONFIG_NAME:
 	case CONFIG_USER:
 	case CONFIG_HOST:
+	case CONFIG_AUTHORITY:
 		free(*(char **)config_field(k, c));
 		return;
 	case CONFIG_INTERFACES:
 	case CONFIG_PATHS:
+	case CONFIG_BYPASSES:
 		config_strings_fini(config_field(k, c));
 		return;
 	case CONFIG_ADDRS:

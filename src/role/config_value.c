@@ -114,6 +114,22 @@ static bool is_interface(struct span s)
 	       !(span_eq(name, SPAN("lo")) || span_eq(name, SPAN("l")));
 }
 
+static bool is_authority(struct span s)
+{
+	struct authority a;
+
+	return !s.len || (authority_parse(s, 0, &a) && a.port_given);
+}
+
+static bool is_bypass(struct span s)
+{
+	struct cidr net;
+	struct host name;
+
+	return cidr_parse(s, &net) ||
+	       host_canon(span_from(s, span_starts(s, SPAN("."))), &name);
+}
+
 static bool text_is_valid(enum config_kind kind, struct span s)
 {
 	switch (kind) {
@@ -128,6 +144,10 @@ static bool text_is_valid(enum config_kind kind, struct span s)
 		return is_user(s);
 	case CONFIG_INTERFACES:
 		return is_interface(s);
+	case CONFIG_AUTHORITY:
+		return is_authority(s);
+	case CONFIG_BYPASSES:
+		return is_bypass(s);
 	case CONFIG_NONE:
 	case CONFIG_HOST:
 	case CONFIG_LEVEL:
@@ -388,6 +408,7 @@ static const struct {
 	[CONFIG_NAME] = { "a file name without folders", set_string },
 	[CONFIG_USER] = { "an account name or \"\"", set_string },
 	[CONFIG_HOST] = { "a host name or \"\"", set_host },
+	[CONFIG_AUTHORITY] = { "host:port, ip:port or \"\"", set_string },
 	[CONFIG_LEVEL] = { "error, warn, info or debug", set_level },
 	[CONFIG_BOOL] = { "true or false", set_bool },
 	[CONFIG_U16] = { "a number", set_number },
@@ -395,11 +416,12 @@ static const struct {
 	[CONFIG_INTERFACES] = { "an interface name, or its beginning and *",
 				set_strings },
 	[CONFIG_PATHS] = { "an absolute path", set_strings },
+	[CONFIG_BYPASSES] = { "a network, an address or a name", set_strings },
 	[CONFIG_ADDR_PORT] = { "ip:port", set_addr_port },
 	[CONFIG_ADDRS] = { "ip or ip:port", set_addrs },
 	[CONFIG_PINS] = { "a map of names to lists of addresses", set_pins },
 };
-static_assert(CONFIG_KIND_NUM == 15, "kinds has one row per kind");
+static_assert(CONFIG_KIND_NUM == 17, "kinds has one row per kind");
 
 static const char *expected(enum config_kind kind)
 {
@@ -418,6 +440,7 @@ void config_value_default(const struct config_keyword *k, struct config *c)
 	case CONFIG_NAME:
 	case CONFIG_USER:
 	case CONFIG_HOST:
+	case CONFIG_AUTHORITY:
 		string_replace(config_field(k, c), text);
 		return;
 	case CONFIG_LEVEL:
@@ -440,6 +463,7 @@ void config_value_default(const struct config_keyword *k, struct config *c)
 		strings->items[strings->count++] = dup_span(text);
 		return;
 	case CONFIG_PATHS:
+	case CONFIG_BYPASSES:
 	case CONFIG_ADDR_PORT:
 	case CONFIG_ADDRS:
 	case CONFIG_PINS:

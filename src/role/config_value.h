@@ -15,12 +15,14 @@ enum config_kind {
 	CONFIG_NAME,	     /* char *: a file name without folders, or "" */
 	CONFIG_USER,	     /* char *: an account name, or "" */
 	CONFIG_HOST,	     /* char *: a canonical host name, or "" */
+	CONFIG_AUTHORITY,    /* char *: host:port or ip:port, or "" */
 	CONFIG_LEVEL,	     /* enum log_level */
 	CONFIG_BOOL,	     /* bool */
 	CONFIG_U16,	     /* uint16_t */
 	CONFIG_U32,	     /* uint32_t */
 	CONFIG_INTERFACES,   /* struct config_strings */
 	CONFIG_PATHS,	     /* struct config_strings */
+	CONFIG_BYPASSES,     /* struct config_strings: CIDR, IP, name or .name */
 	CONFIG_ADDR_PORT,    /* struct addr; its port is not 0 */
 	CONFIG_ADDRS, /* struct addr *, unsigned: port 53 if none given */
 	CONFIG_PINS,  /* struct config_pin *, unsigned */
@@ -36,7 +38,7 @@ struct config_keyword {
 	uint64_t min, max;
 };
 
-enum { CONFIG_KEYWORDS_MAX = 64 };
+enum { CONFIG_KEYWORDS_MAX = 128 };
 
 /* Every keyword in the order of config.def; *ret_count of them. */
 const struct config_keyword *config_keywords(unsigned *ret_count);

@@ -79,7 +79,12 @@ static inline void assert_span(struct span found, const char *expected)
 
 static inline void world_init_config(struct config *c)
 {
+	static char none[1];
+
 	*c = (struct config){
+		.upstream_proxy = none,
+		.upstream_proxy_credential = none,
+		.explicit_proxy_name = none,
 		.handshake_ms = 5000,
 		.head_ms = 5000,
 		.idle_ms = 5000,

@@ -53,6 +53,11 @@ static void config__defaults(void **state)
 	assert_string_equal(c->hosts_file, "/etc/hosts");
 	assert_int_equal(c->pin_count, 0);
 	assert_true(c->trust_system);
+	assert_string_equal(c->upstream_proxy, "");
+	assert_string_equal(c->upstream_proxy_credential, "");
+	assert_false(c->upstream_proxy_tls);
+	assert_false(c->upstream_proxy_resolves);
+	assert_int_equal(c->no_proxy.count, 0);
 	assert_int_equal(c->trust_files.count, 0);
 	assert_string_equal(c->vault_key_file, "/etc/sallyport/vault.key");
 	assert_string_equal(c->vault_credential, "");
@@ -98,7 +103,10 @@ static const char full[] =
 	" \"newNamesPerMinute\": 7, \"nameBytes\": 8, \"labelBytes\": 9,\n"
 	" \"labels\": 10},\n"
 	"\"pins\": {\"Api.Example.com.\": [\"10.0.0.1\", \"::1\"]},\n"
-	"\"upstream\": {\"trustSystem\": false, \"trustFiles\": [\"/x\"]},\n"
+	"\"upstream\": {\"trustSystem\": false, \"trustFiles\": [\"/x\"],\n"
+	" \"proxy\": \"Corp.Example:8080\", \"proxyTls\": true,\n"
+	" \"proxyCredential\": \"corp\", \"proxyResolves\": true,\n"
+	" \"noProxy\": [\"10.0.0.0/8\", \"::1\", \".near.example\"]},\n"
 	"\"vault\": {\"credential\": \"kek\"},\n"
 	"\"admin\": {\"socket\": \"/q/s\", \"listen\": \"127.0.0.1:8443\",\n"
 	" \"certificate\": \"/c\", \"key\": \"/k\"},\n"
@@ -128,6 +136,12 @@ static void config__every_keyword(void **state)
 	assert_int_equal(c->dns_upstreams[0].port, 53);
 	assert_int_equal(c->dns_upstreams[1].port, 5353);
 	assert_string_equal(c->hosts_file, "");
+	assert_string_equal(c->upstream_proxy, "Corp.Example:8080");
+	assert_string_equal(c->upstream_proxy_credential, "corp");
+	assert_true(c->upstream_proxy_tls);
+	assert_true(c->upstream_proxy_resolves);
+	assert_int_equal(c->no_proxy.count, 3);
+	assert_string_equal(c->no_proxy.items[2], ".near.example");
 	assert_int_equal(c->explicit_proxy_port, 0);
 	assert_string_equal(c->explicit_proxy_name, "p.example");
 	assert_true(c->dns_allow_foreign_resolvers);
@@ -203,6 +217,12 @@ static const struct {
 	{ "{\"proxyPort\": 65536}", 1, 15, "from 1 to 65535" },
 	{ "{\"proxyPort\": 53}", 1, 15, "another port" },
 	{ "{\"explicitProxyPort\": 53}", 1, 23, "another port" },
+	{ "{\"upstream\": {\"proxy\": \"a.example\"}}", 1, 24, "host:port" },
+	{ "{\"upstream\": {\"proxy\": \"a@b:1\"}}", 1, 24, "host:port" },
+	{ "{\"upstream\": {\"proxyTls\": true}}", 1, 27, "\"proxy\" as well" },
+	{ "{\"upstream\": {\"noProxy\": [\"a\"]}}", 1, 26, "as well" },
+	{ "{\"upstream\": {\"proxy\": \"a:1\", \"noProxy\": [\"*.a\"]}}", 1, 43,
+	  "a network, an address or a name" },
 	{ "{\"explicitProxyName\": \"1.2.3.4\"}", 1, 23, "a host name" },
 	{ "{\"routeTable\": 254}", 1, 16, "from 256" },
 	{ "{\"fwmark\": \"0x5a11\"}", 1, 12, "whole number" },

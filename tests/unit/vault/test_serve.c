@@ -29,7 +29,7 @@ static int serve_setup(void **state)
 	f = *state;
 	if (vault_ca_at(f->v, clock_wall_ms(), &test_ca, &f->d))
 		return -1;
-	serve = serve_new(f->v, test_ca);
+	serve = serve_new(f->v, test_ca, SPAN("corp-login"));
 	return 0;
 }
 
@@ -156,6 +156,26 @@ static void serve__a_credential_reaches_the_gateway_only(void **state)
 	assert_int_equal(ask_read("box", RECORD_BINDING, "", false), 1);
 	assert_true(span_eq(reply.tail,
 			    SPAN("{\"auth\":{\"credential\":\"one\"}}")));
+}
+
+static void serve__the_configuration_may_name_one_too(void **state)
+{
+	(void)state;
+	assert_int_not_equal(ask_lease("", "corp-login"), 0); /* not there */
+	begin("", -1);
+	put_record(RECORD_CREDENTIAL, "corp-login", "user:word");
+	put_record(RECORD_CREDENTIAL, "other", "unnamed");
+	assert_int_equal(commit(), 0);
+	assert_int_equal(ask_lease("", "corp-login"), 0);
+	assert_true(span_eq(reply.tail, SPAN("user:word")));
+	serve_done(serve);
+	assert_int_equal(ask_lease("", "other"), EACCES);
+
+	/* of the node, not of a sandbox */
+	begin("box", -1);
+	put_record(RECORD_CREDENTIAL, "corp-login", "another");
+	assert_int_equal(commit(), 0);
+	assert_int_equal(ask_lease("box", "corp-login"), EACCES);
 }
 
 static void serve__what_is_wrong_with_a_change_is_told_at_commit(void **state)
@@ -440,6 +460,7 @@ int main(void)
 					serve_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(a_credential_reaches_the_gateway_only),
+		CASE(the_configuration_may_name_one_too),
 		CASE(what_is_wrong_with_a_change_is_told_at_commit),
 		CASE(a_new_begin_drops_the_old),
 		CASE(a_scope_goes_as_a_whole),
