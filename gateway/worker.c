@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "gateway/audit/bounded.h"
 #include "gateway/dns/resolver.h"
 #include "gateway/dns/server.h"
 #include "gateway/flow/flow_desk.h"
@@ -66,11 +67,11 @@ static void worker_limits(const struct config *c, struct policy_limits *ret)
 
 struct audit_bound *worker_refusals(struct worker *w, struct sandbox *s)
 {
-	struct audit_bound *b = s ? &s->refusals : &w->refusals;
+	struct audit_bound **b = s ? &s->refusals : &w->refusals;
 
-	if (!b->log)
-		audit_bound_init(b, w->loop, w->audit_log);
-	return b;
+	if (!*b)
+		*b = audit_bound_new(w->loop, w->audit_log);
+	return *b;
 }
 
 /* -- memory ---------------------------------------------------------------
@@ -230,7 +231,7 @@ void worker_fini(struct worker *w)
 	timer_stop(&w->drain);
 	timer_stop(&w->quiet);
 	facts_fini(&w->facts);
-	audit_bound_fini(&w->refusals);
+	w->refusals = audit_bound_free(w->refusals);
 	w->audit_log = audit_log_free(w->audit_log);
 	w->probe = fd_close(w->probe);
 	w->loop = loop_free(w->loop);

@@ -77,7 +77,7 @@ struct worker {
 	struct origin_pool *pool;
 	struct leaf_source *leaves;
 	struct audit_log *audit_log;
-	struct audit_bound refusals; /* of whom we do not know */
+	struct audit_bound *refusals; /* of whom we do not know */
 	struct ssl_ctx_st
 		*client_ctx; /* shared, for connections of sandboxes */
 	struct ssl_ctx_st *origin_ctx; /* shared, for connections to origins */
@@ -92,7 +92,7 @@ struct worker {
 	bool draining;
 	uint64_t exhausted_ms; /* when descriptors last ran out; 0 never */
 	struct timer drain;    /* looks whether the last session is gone */
-	struct timer quiet; /* looks whether memory may be given back */
+	struct timer quiet;    /* looks whether memory may be given back */
 	uint64_t quiet_mark, trimmed; /* work done by then, see worker.c */
 	uint64_t drain_until_ms;
 

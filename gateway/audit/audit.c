@@ -284,6 +284,8 @@ static void line_decision(struct line *l, const struct audit *a)
 	line_known(l, "ruleLine", a->rule_line);
 	line_known(l, "generation", a->generation);
 	line_text(l, "detail", a->detail);
+	if (a->alike > 1)
+		line_number(l, "alike", a->alike);
 }
 
 static void line_exchange(struct line *l, const struct audit *a)

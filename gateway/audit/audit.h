@@ -66,6 +66,7 @@ struct audit {
 	uint32_t rule_line;
 	uint64_t generation;
 	struct span detail; /* a sentence for failures */
+	uint64_t alike;	    /* it stands for so many records; 0 and 1: itself */
 	/* request */
 	struct span method, path; /* path without query */
 	/* bind, inject */

@@ -3,29 +3,20 @@
  *
  * A client that is refused may come again at once, thousands of times a second.
  * The first BOUNDED_RECORDS of a second are written as they are; the rest is
- * counted, and one record at the end of the second says how many it was.
+ * counted, and one record of each kind at the end of the second says how many
+ * it stands for (audit.alike).
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "gateway/audit/audit.h"
-#include "src/io/loop.h"
 
 enum { BOUNDED_RECORDS = 10, BOUNDED_MS = 1000 };
 
-struct audit_bound {
-	struct audit_log *log; /* borrowed */
-	struct timer end;      /* of the second */
-	unsigned written;
-	uint64_t withheld;
-	/* the latest that was withheld, but for what was borrowed */
-	struct audit last;
-	char sandbox[256];
-};
+struct audit_bound;
+struct loop;
 
-void audit_bound_init(struct audit_bound *b, struct loop *loop,
-		      struct audit_log *log);
-/* Writes what is to be said still. Fine on cleared memory. */
-void audit_bound_fini(struct audit_bound *b);
+/* log is borrowed. */
+struct audit_bound *audit_bound_new(struct loop *loop, struct audit_log *log);
+/* Writes what is to be said still. NULL is fine; returns NULL. */
+struct audit_bound *audit_bound_free(struct audit_bound *b);
 void audit_bound_emit(struct audit_bound *b, const struct audit *a);

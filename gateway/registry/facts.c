@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "gateway/audit/bounded.h"
 #include "gateway/dns/names.h"
 #include "gateway/registry/bindings.h"
 #include "gateway/registry/budget.h"
@@ -72,7 +73,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
 {
 	if (!s || --s->refs)
 		return NULL;
-	audit_bound_fini(&s->refusals);
+	s->refusals = audit_bound_free(s->refusals);
 	s->pace_out = pace_unref(s->pace_out);
 	s->pace_in = pace_unref(s->pace_in);
 	s->quota = quota_unref(s->quota);

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gateway/audit/bounded.h"
 #include "gateway/registry/quota.h"
 #include "policy/limits.h"
 #include "policy/policy.h"
@@ -20,6 +19,7 @@
 #include "src/base/span.h"
 #include "src/role/msg.h"
 
+struct audit_bound;
 struct bindings;
 struct budget;
 struct learned;
@@ -57,8 +57,8 @@ struct sandbox {
 	/* what is read from the sandbox, and from origins for it; NULL in
 	 * tests without a loop */
 	struct pace *pace_out, *pace_in;
-	struct audit_bound refusals; /* worker_refusals() */
-	unsigned streams;	     /* requests of HTTP/2 that are open */
+	struct audit_bound *refusals; /* worker_refusals(); NULL: none yet */
+	unsigned streams;	      /* requests of HTTP/2 that are open */
 	size_t held_bytes; /* content of theirs that nobody took yet */
 };
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "gateway/audit/bounded.h"
 #include "src/text/json.h"
 
 enum { RANDOM_RECORDS = 3000, HUGE_BYTES = 1200 * 1024 };
@@ -367,6 +368,55 @@ static void audit__every_reason_has_a_name_and_a_sentence(void **state)
 
 #define DESK_TEST(fn) cmocka_unit_test_setup_teardown(fn, desk_open, desk_close)
 
+/* -- bounded ---------------------------------------------------------------
+ */
+
+static bool desk_has(struct desk *d, const char *text)
+{
+	struct span all = buf_peek(&d->text);
+
+	return memmem(all.ptr, all.len, text, strlen(text)) != NULL;
+}
+
+static void bounded__some_are_written_and_the_rest_is_summed(void **state)
+{
+	struct audit a = { .kind = AUDIT_CONNECT,
+			   .sandbox = SPAN("s"),
+			   .reason = AUDIT_REASON_LIMIT };
+	struct desk *d = *state;
+	struct audit_bound *b;
+	struct loop *loop;
+	unsigned i;
+
+	must(!loop_new(&loop));
+	b = audit_bound_new(loop, d->log);
+	for (i = 0; i < BOUNDED_RECORDS + 5; i++)
+		audit_bound_emit(b, &a);
+	a.kind = AUDIT_DNS;
+	audit_bound_emit(b, &a);
+	audit_bound_emit(b, &a);
+	assert_int_equal(desk_read(d), BOUNDED_RECORDS);
+	assert_false(desk_has(d, "alike"));
+
+	/* a second later: a sum of each kind, then it begins anew */
+	usleep((BOUNDED_MS + 50) * 1000);
+	loop_run_once(loop, false);
+	assert_int_equal(desk_read(d), BOUNDED_RECORDS + 2);
+	assert_true(desk_has(d, "\"alike\":5"));
+	assert_true(desk_has(d, "\"alike\":2"));
+	audit_bound_emit(b, &a);
+	assert_int_equal(desk_read(d), BOUNDED_RECORDS + 3);
+
+	/* the end keeps nothing back */
+	for (i = 0; i < BOUNDED_RECORDS + 6; i++)
+		audit_bound_emit(b, &a);
+	(void)audit_bound_free(b);
+	assert_int_equal(desk_read(d), BOUNDED_RECORDS + 3 + 9 + 1);
+	assert_true(desk_has(d, "\"alike\":7"));
+	assert_null(audit_bound_free(NULL));
+	(void)loop_free(loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +429,7 @@ int main(void)
 		DESK_TEST(audit__a_record_too_large_is_told),
 		DESK_TEST(audit__half_a_line_is_ended),
 		DESK_TEST(audit__goes_to_the_new_file_from_now_on),
+		DESK_TEST(bounded__some_are_written_and_the_rest_is_summed),
 		cmocka_unit_test(audit__every_reason_has_a_name_and_a_sentence),
 	};
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "gateway/audit/bounded.h"
 #include "gateway/session/session.h"
 #include "src/text/json.h"
 
@@ -363,7 +364,7 @@ static void session__so_many_a_second(void **state)
 	must(!fstat(d->audit, &st));
 	assert_true(st.st_size < 11 * 300);
 	usleep((BOUNDED_MS + 50) * 1000);
-	assert_record(d, "\"detail\":\"stands for 190 alike\"");
+	assert_record(d, "\"alike\":190");
 
 	/* others do not notice */
 	(void)world_sandbox(d->world, "other", "10.9.0.2");
