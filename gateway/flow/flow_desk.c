@@ -8,8 +8,9 @@
  * while the kernel may still forward what it denies.
  *
  * Before control has told everything once there is nothing to decide by:
- * questions are answered with "drop", and live flows are left alone, because a
- * gateway that was just restarted would deny them all.
+ * questions wait, as connections do, until the queue role's patience with them
+ * ends; and live flows are left alone, because a gateway that was just
+ * restarted would deny them all.
  *
  * A review also runs from time to time without a change, so that the names that
  * live flows rest on are held as long as these live.
@@ -30,6 +31,7 @@
 enum {
 	TICK_MS = 1000,
 	REFRESH_MS = LEARNED_HOLD_S * 1000 / 3,
+	HELD_MAX = 4096, /* more than the queue role asks at a time */
 };
 
 /* A barrier that waits for the changes before it. */
@@ -37,6 +39,13 @@ struct flow_wait {
 	struct list link;
 	uint32_t serial;
 	uint64_t change;
+};
+
+/* A question that came too early. */
+struct flow_held {
+	struct list link;
+	uint32_t serial;
+	struct msg_flow flow;
 };
 
 struct flow_desk {
@@ -52,6 +61,8 @@ struct flow_desk {
 	uint32_t serial;   /* of the review under way; 0 = none */
 	uint64_t refresh_ms;
 	struct list waits; /* oldest first */
+	struct list held;  /* the same; until synced */
+	unsigned held_count;
 };
 
 /* --- reviews --- */
@@ -114,7 +125,7 @@ static void flow_answer(struct flow_desk *d, uint32_t serial,
 	struct msg_flow_verdict body = { .verdict = FLOW_DROP };
 	struct flow_decision decision = { .quiet = true };
 
-	if (d->synced && (!w->draining || flow->again)) {
+	if (!w->draining || flow->again) {
 		flow_decide(w, flow, &decision);
 		body.verdict = decision.verdict;
 		worker_counted(w, flows);
@@ -133,12 +144,47 @@ static void flow_answer(struct flow_desk *d, uint32_t serial,
 		flow_record(w, d->rate, flow, &decision);
 }
 
+/* False: more than anybody may ask at a time. */
+static bool flow_asked(struct flow_desk *d, uint32_t serial,
+		       const struct msg_flow *flow)
+{
+	struct flow_held *held;
+
+	if (d->synced) {
+		flow_answer(d, serial, flow);
+		return true;
+	}
+	if (d->held_count == HELD_MAX)
+		return false;
+	held = must_alloc(sizeof(*held));
+	list_init(&held->link);
+	held->serial = serial;
+	held->flow = *flow;
+	list_push(&d->held, &held->link);
+	d->held_count++;
+	return true;
+}
+
+static void held_end(struct flow_desk *d, bool answer)
+{
+	struct flow_held *held;
+
+	while ((held = list_first(&d->held, struct flow_held, link))) {
+		if (answer)
+			flow_answer(d, held->serial, &held->flow);
+		list_remove(&held->link);
+		free(held);
+	}
+	d->held_count = 0;
+}
+
 /* --- the channel --- */
 
 static void queue_lose(struct flow_desk *d)
 {
 	d->queue = chan_free(d->queue);
 	d->serial = 0;
+	held_end(d, false);
 }
 
 static void on_accuse(void *ctx)
@@ -163,7 +209,7 @@ static void on_queue(void *ctx, struct chan *c, struct chan_msg *m)
 
 	(void)c;
 	if (fine && m->type == MSG_QUEUE_FLOW && m->serial)
-		flow_answer(d, m->serial, body);
+		fine = flow_asked(d, m->serial, body);
 	else if (fine && m->type == MSG_QUEUE_REVIEWED)
 		fine = review_take(d, m->serial,
 				   ((const struct msg_result *)body)->status);
@@ -213,7 +259,10 @@ void flow_desk_sync(struct flow_desk *d, uint32_t serial, bool must_review)
 {
 	struct flow_wait *wait = must_alloc(sizeof(*wait));
 
-	d->synced = true;
+	if (!d->synced) {
+		d->synced = true;
+		held_end(d, true);
+	}
 	list_init(&wait->link);
 	wait->serial = serial;
 	wait->change = must_review ? d->changed : 0;
@@ -235,6 +284,7 @@ struct flow_desk *flow_desk_new(struct worker *w)
 	d->worker = w;
 	d->rate = flow_rate_new();
 	list_init(&d->waits);
+	list_init(&d->held);
 	timer_init(&d->tick, w->loop, on_tick);
 	timer_start(&d->tick, TICK_MS);
 	return d;
@@ -247,7 +297,7 @@ struct flow_desk *flow_desk_free(struct flow_desk *d)
 	if (!d)
 		return NULL;
 	timer_stop(&d->tick);
-	d->queue = chan_free(d->queue);
+	queue_lose(d);
 	while ((wait = list_first(&d->waits, struct flow_wait, link))) {
 		list_remove(&wait->link);
 		free(wait);

@@ -12,11 +12,12 @@
 
 #include "src/role/fence_queue.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,6 +28,7 @@
 #include "src/base/log.h"
 #include "src/role/config.h"
 #include "src/role/flow_mark.h"
+#include "src/role/nfnl.h"
 #include "src/role/tool.h"
 
 enum {
@@ -112,6 +114,27 @@ static bool rule_install(const struct config *config, bool ipv6)
 	return r == 0;
 }
 
+/* iptables keeps a table in nf_tables, made for its first rule; when ours was
+ * the only one, nothing is left of it. */
+static void table_remove_empty(bool ipv6)
+{
+	const struct nfnl_table mangle = {
+		.family = ipv6 ? NFPROTO_IPV6 : NFPROTO_IPV4,
+		.name = "mangle",
+	};
+	CLEANUP_FD int fd = -1;
+	uint32_t port;
+	struct nfnl n;
+
+	fd = nfnl_open(&port);
+	if (fd < 0)
+		return;
+	nfnl_init(&n);
+	nfnl_remove_empty(&n, &mangle, "PREROUTING");
+	(void)!nfnl_commit(&n, fd); /* others use it */
+	nfnl_fini(&n);
+}
+
 static void rule_remove(const struct config *config, bool ipv6)
 {
 	struct buf said = BUF_INIT(OUTPUT_BYTES_MAX);
@@ -120,6 +143,8 @@ static void rule_remove(const struct config *config, bool ipv6)
 	for (i = 0; i < RULES_MAX && rule_stands(config, ipv6); i++)
 		if (rule_do(config, ipv6, "-D", &said))
 			break;
+	if (i)
+		table_remove_empty(ipv6);
 	buf_fini(&said);
 }
 

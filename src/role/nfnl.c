@@ -229,6 +229,16 @@ void nfnl_remove_chain(struct nfnl *n, const struct nfnl_table *t,
 	message_end(n, at);
 }
 
+void nfnl_remove_empty(struct nfnl *n, const struct nfnl_table *t,
+		       const char *chain)
+{
+	size_t at = change(n, t, NFT_MSG_DELCHAIN, NLM_F_NONREC);
+
+	put_str(n, NFTA_CHAIN_NAME, chain);
+	message_end(n, at);
+	message_end(n, change(n, t, NFT_MSG_DELTABLE, NLM_F_NONREC));
+}
+
 /* -- the socket ----------------------------------------------------------- */
 
 int nfnl_open(uint32_t *ret_port)

@@ -46,6 +46,10 @@ void nfnl_ingress(struct nfnl *n, const struct nfnl_table *t, const char *chain,
 		  const char *device, const char *target);
 void nfnl_remove_chain(struct nfnl *n, const struct nfnl_table *t,
 		       const char *chain);
+/* Removes a chain without rules and its table without other chains; if there is
+ * more in either, the transaction fails (EBUSY). */
+void nfnl_remove_empty(struct nfnl *n, const struct nfnl_table *t,
+		       const char *chain);
 
 /* A socket for transactions; its port id in *ret_port is what notifications of
  * our own changes carry. The descriptor or -errno. Needs CAP_NET_ADMIN. */

@@ -384,12 +384,12 @@ def test_remove_rules_removes_ours_and_only_ours(lab, sandbox):
     "insert rule inet sallyport prerouting accept",
     "delete chain inet sallyport forward_from", "add table inet sallyport { flags dormant; }"])
 def test_meddling_with_the_table_is_undone_and_reported(lab, sandbox, command):
-    want = nft(lab, "-s", "list", "table", "inet", "sallyport")
+    want = nft(lab, "-s", "-t", "list", "table", "inet", "sallyport")
     mark = len(lab.log())
     run("ip", "netns", "exec", lab.gw, "nft", command)
     start = time.monotonic()
-    lab.wait(lambda: run("ip", "netns", "exec", lab.gw, "nft", "-s", "list", "table", "inet", "sallyport",
-                         check=False).stdout == want, 3, "the table to come back")
+    lab.wait(lambda: run("ip", "netns", "exec", lab.gw, "nft", "-s", "-t", "list", "table", "inet",
+                         "sallyport", check=False).stdout == want, 3, "the table to come back")
     assert time.monotonic() - start < 1.5
     lab.wait(lambda: "found the table inet sallyport changed" in lab.log()[mark:], 3, "a word of it")
     lab.wait(lambda: lab.admin.get("/v1/status")["rulesInstalled"], 3, "the status")

@@ -276,6 +276,14 @@ static bool turn_until_stands(struct loop *loop, const struct fence_watch *f,
 /* A rule of iptables is outside our table: it is watched all the same. */
 static void fence__watch_restores_the_rule(void **state)
 {
+	const char *const others[] = { "/usr/sbin/iptables",
+				       "-t",
+				       "mangle",
+				       "-A",
+				       "OUTPUT",
+				       "-j",
+				       "ACCEPT",
+				       NULL };
 	struct fence_rules rules;
 	struct fence_watch *f;
 	struct loop *loop;
@@ -297,6 +305,14 @@ static void fence__watch_restores_the_rule(void **state)
 	fence_watch_free(f);
 	assert_int_equal(fence_close(config), 0);
 	assert_false(fence_queue_stands(config, rules.queue, true));
+	assert_null(strstr(tables(), "mangle")); /* nor what iptables made */
+
+	/* but what others put there stays, and is never passed over */
+	assert_string_equal(said_by(others), "");
+	assert_int_equal(fence_install(config, &rules), 0);
+	assert_int_equal(fence_close(config), 0);
+	assert_non_null(strstr(tables(), "table ip mangle"));
+	assert_null(strstr(tables(), "table ip6 mangle"));
 	loop_free(loop);
 }
 
