@@ -108,7 +108,7 @@ static enum leg_read take_head(struct h1_back *b, size_t len,
 	ret->reason = r.reason;
 	ret->content = content_of(&r);
 	ret->length = r.length;
-	ret->headers = r.headers;
+	headers_copy(&ret->headers, &r.headers);
 	if (r.status >= 200 || r.status == 101) {
 		b->keep = r.keep_alive && r.body != H1_BODY_CLOSE &&
 			  r.body != H1_BODY_TUNNEL;

@@ -140,6 +140,12 @@ bool header_value_is_valid(struct span value)
 	return control_find(value.ptr, end) == end;
 }
 
+void headers_copy(struct headers *dst, const struct headers *src)
+{
+	dst->count = src->count;
+	memcpy(dst->items, src->items, src->count * sizeof(src->items[0]));
+}
+
 const struct header *headers_find(const struct headers *h, enum header_id id)
 {
 	unsigned i;

@@ -44,6 +44,10 @@ struct headers {
 	unsigned count;
 };
 
+/* Of the fields there are; a plain assignment would move 8 KiB through the
+ * caches. */
+void headers_copy(struct headers *dst, const struct headers *src);
+
 /* HEADER_OTHER when the name is in no row. */
 enum header_id header_id_of(struct span name);
 /* As usually written ("Content-Type"); empty for HEADER_OTHER. */
