@@ -4,13 +4,12 @@ credential, what becomes of its refusals, and what cannot go through it."""
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import time
 
 import pytest
 from conftest import HERE, SECRET, open_lab
-from lab import GATEWAY_O4, ORIGIN4, ORIGIN6, OTHER4
+from lab import GATEWAY_O4, ORIGIN4, OTHER4
 
 LOGIN = "corp-user:pass-9b1f04c6-word"
 NAMES = {n + ".lab.test": ORIGIN4 for n in ("api", "plain", "pinned", "git", "limited", "free")}
