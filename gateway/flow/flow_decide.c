@@ -39,7 +39,9 @@ struct flow_names {
 static bool rule_refuses(const struct verdict *v)
 {
 	return v->kind == VERDICT_DENY &&
-	       (v->source == VERDICT_RULE || v->source == VERDICT_OVERLAY_DENY);
+	       (v->source == VERDICT_RULE ||
+		v->source == VERDICT_OVERLAY_DENY ||
+		v->source == VERDICT_FOREIGN_RESOLVER);
 }
 
 static bool is_pinned(const struct facts *f, struct span host,

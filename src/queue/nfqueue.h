@@ -28,7 +28,7 @@ struct nfqueue_ops {
 };
 
 /* Takes the queue of that number, without a loop yet: before the role is
- * confined. 0; -EBUSY: somebody else reads it; -EOPNOTSUPP: this kernel has no
+ * confined. 0; -EPERM: somebody else reads it; -EOPNOTSUPP: this kernel has no
  * packet queues; -errno. Needs CAP_NET_ADMIN, as every call here. */
 WUNRES int nfqueue_open(uint16_t number, struct nfqueue **ret);
 WUNRES int nfqueue_start(struct nfqueue *q, struct loop *loop,

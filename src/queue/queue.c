@@ -430,7 +430,7 @@ int queue_open(const struct config *config, struct queue **ret)
 	int r;
 
 	r = nfqueue_open(config->queue_number, &q->nfqueue);
-	if (r == -EBUSY || r == -EPERM)
+	if (r == -EPERM)
 		log_error("could not take packet queue %u: another program "
 			  "reads it (see queueNumber)",
 			  config->queue_number);
