@@ -66,7 +66,7 @@ enum verdict_kind {
 enum verdict_source {
 	VERDICT_NOTHING, /* zero: no policy at all */
 	/* Not of policy_match(): allowed, but for a resolver of others, which
-	 * only a rule for exactly it allows; see gateway/dns/foreign.h. */
+	 * only a rule for exactly it allows; see policy/foreign.h. */
 	VERDICT_FOREIGN_RESOLVER,
 	VERDICT_OVERLAY_DENY,
 	VERDICT_OVERLAY_ALLOW,

@@ -7,7 +7,7 @@
 
 #include "gateway/pipeline/decide.h"
 
-#include "gateway/dns/foreign.h"
+#include "policy/foreign.h"
 #include "gateway/dns/resolver.h"
 #include "gateway/gateway.h"
 #include "gateway/pipeline/grant.h"
@@ -51,24 +51,10 @@ bool grant_passthrough(const struct grant *g)
 	return g->passthrough;
 }
 
-/* Does the question lead to a resolver of others? */
-static bool is_foreign(const struct policy_query *q)
-{
-	return (q->stage != POLICY_NAME && q->port == PORT_DNS_TLS) ||
-	       (q->host.len && foreign_is_host(q->host)) ||
-	       (q->address && foreign_is_address(q->address));
-}
-
-/* What allowed it did not mean a resolver, unless it names it. */
 static void refuse_foreign(const struct worker *w, struct verdict *v)
 {
-	if (v->kind != VERDICT_ALLOW || v->exact ||
-	    w->config->dns_allow_foreign_resolvers)
-		return;
-	*v = (struct verdict){
-		.source = VERDICT_FOREIGN_RESOLVER,
-		.generation = v->generation,
-	};
+	if (!w->config->dns_allow_foreign_resolvers)
+		foreign_refuse(v);
 }
 
 static void ask(struct worker *w, const struct sandbox *s,
@@ -78,7 +64,7 @@ static void ask(struct worker *w, const struct sandbox *s,
 	if (!s->gone)
 		policy_match(facts_overlay(&w->facts),
 			     facts_policy(&w->facts, s), q, ret);
-	if (ret->kind == VERDICT_ALLOW && is_foreign(q))
+	if (ret->kind == VERDICT_ALLOW && foreign_is_asked(q))
 		refuse_foreign(w, ret);
 }
 

@@ -20,6 +20,7 @@
 #include "src/control/vault_link.h"
 #include "src/control/vault_state.h"
 #include "src/io/chan.h"
+#include "src/role/config.h"
 
 enum { STATUS_MS = 2000 };
 
@@ -222,6 +223,7 @@ static void reply_explanation(struct control *c, struct httpd_request *r,
 		api_not_found(r, "sandbox");
 		return;
 	}
+	q->foreign_allowed = c->config->dns_allow_foreign_resolvers;
 	error = explain(q, &c->policies, c->node, &out, &d);
 	if (error == -EINVAL) {
 		buf_fini(&out);

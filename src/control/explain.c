@@ -7,6 +7,7 @@
 
 #include "policy/binding.h"
 #include "policy/explain.h"
+#include "policy/foreign.h"
 #include "src/base/buf.h"
 #include "src/base/diag.h"
 #include "src/control/policies.h"
@@ -71,6 +72,8 @@ static void verdict_put(struct json_out *o, const struct explain_query *q,
 	struct verdict v = VERDICT_DENY_ALL;
 
 	policy_match(overlay, policy, query, &v);
+	if (!q->foreign_allowed && foreign_is_asked(query))
+		foreign_refuse(&v);
 	origin_put(o, overlay, policy, &v);
 	if (policy)
 		policy_limits_emit(o, snapshot_limits(policy));

@@ -2,6 +2,8 @@
 /* explain.h - what would happen to a request, and why, without making it */
 #pragma once
 
+#include <stdbool.h>
+
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
@@ -13,9 +15,10 @@ struct vault_state;
 
 struct explain_query {
 	const struct sandbox *sandbox;
-	struct span url;     /* "https://host[:port]/path" */
-	struct span method;  /* empty = GET */
-	struct span address; /* what the host resolves to; empty = not known */
+	struct span url;      /* "https://host[:port]/path" */
+	struct span method;   /* empty = GET */
+	struct span address;  /* what the host resolves to; empty = not known */
+	bool foreign_allowed; /* dns.allowForeignResolvers */
 };
 
 /* Appends the answer as JSON:

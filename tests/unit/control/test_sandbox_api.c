@@ -445,6 +445,17 @@ static void explain__answers_as_the_gateway_would(void **state)
 			"8080/\",\"address\":\"192.0.2.1\"}"),
 		    200, "\"verdict\":\"allow\"");
 
+	/* a wildcard does not mean a resolver of others */
+	c = api(rig, "POST", "/v1/explain",
+		"{\"sandbox\":\"a\",\"method\":\"POST\",\"url\":"
+		"\"https://x.example.com/dns-query\"}");
+	assert_call(c, 200, "\"verdict\":\"deny\"");
+	assert_call(c, 200, "\"source\":\"foreign resolver\"");
+	assert_call(api(rig, "GET",
+			"/v1/explain?sandbox=a&url=https://x.example.com:853",
+			NULL),
+		    200, "\"source\":\"foreign resolver\"");
+
 	assert_call(api(rig, "GET", "/v1/explain?sandbox=b&url=https://x.com",
 			NULL),
 		    404, "sandbox");

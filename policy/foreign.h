@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policy/policy.h"
 #include "src/base/addr.h"
 #include "src/base/span.h"
 
@@ -25,3 +26,7 @@ bool foreign_is_address(const struct addr *address);
  * Content-Type and Accept, empty when there is none. */
 bool foreign_is_request(struct span path, struct span content_type,
 			struct span accept);
+/* Does a question of policy lead to one: by its host, address, port or path? */
+bool foreign_is_asked(const struct policy_query *q);
+/* Denies what was allowed by something that does not name it. */
+void foreign_refuse(struct verdict *v);

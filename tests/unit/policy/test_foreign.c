@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "gateway/dns/foreign.h"
+#include "policy/foreign.h"
 #include "src/base/err.h"
 #include "src/wire/host.h"
 
@@ -29,7 +29,7 @@ static void foreign__the_table_is_sound(void **state)
 	} rows[] = {
 #define FOREIGN_HOST(name)  { name, true },
 #define FOREIGN_NET(prefix) { prefix, false },
-#include "gateway/dns/foreign.def"
+#include "policy/foreign.def"
 #undef FOREIGN_HOST
 #undef FOREIGN_NET
 	};

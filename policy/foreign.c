@@ -7,7 +7,7 @@
  * share.
  */
 
-#include "gateway/dns/foreign.h"
+#include "policy/foreign.h"
 
 #include <pthread.h>
 
@@ -17,7 +17,7 @@
 static const struct span hosts[] = {
 #define FOREIGN_HOST(name) SPAN_INIT(name),
 #define FOREIGN_NET(prefix)
-#include "gateway/dns/foreign.def"
+#include "policy/foreign.def"
 #undef FOREIGN_HOST
 #undef FOREIGN_NET
 };
@@ -25,7 +25,7 @@ static const struct span hosts[] = {
 static const struct span net_texts[] = {
 #define FOREIGN_HOST(name)
 #define FOREIGN_NET(prefix) SPAN_INIT(prefix),
-#include "gateway/dns/foreign.def"
+#include "policy/foreign.def"
 #undef FOREIGN_HOST
 #undef FOREIGN_NET
 };
@@ -148,4 +148,22 @@ bool foreign_is_request(struct span path, struct span content_type,
 	return span_eq(path, SPAN("/dns-query")) ||
 	       span_starts(path, SPAN("/dns-query/")) ||
 	       is_dns_message(content_type) || is_dns_message(accept);
+}
+
+bool foreign_is_asked(const struct policy_query *q)
+{
+	return (q->stage != POLICY_NAME && q->port == PORT_DNS_TLS) ||
+	       (q->host.len && foreign_is_host(q->host)) ||
+	       (q->address && foreign_is_address(q->address)) ||
+	       foreign_is_request(q->path, SPAN_NONE, SPAN_NONE);
+}
+
+void foreign_refuse(struct verdict *v)
+{
+	if (v->kind != VERDICT_ALLOW || v->exact)
+		return;
+	*v = (struct verdict){
+		.source = VERDICT_FOREIGN_RESOLVER,
+		.generation = v->generation,
+	};
 }
