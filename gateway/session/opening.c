@@ -28,7 +28,7 @@
  *
  * A client that has begun a line and does not end it is given another
  * serverFirstMs to make it HTTP; then it speaks some other text, and that is
- * decided like any bytes that name nobody.
+ * decided like any bytes that name nobody, if need be after two more of them.
  *
  * A client that ends its direction without a word has decided by that: it can
  * only listen.
@@ -164,13 +164,17 @@ static void opening_ask(struct session *s)
 static void opening_half_said(struct session *s)
 {
 	bool tls = buf_peek(&s->in).ptr[0] == TLS_HANDSHAKE_BYTE;
+	const struct config *c = s->worker->config;
 	CLEANUP(opinion_fini) struct opinion o = { 0 };
 
-	if (!tls && !is_client_first(s->destination.port) &&
-	    opening_asks(s, &o))
+	if (tls || is_client_first(s->destination.port))
+		opening_wait(s, OPENING_LAST, c->head_ms);
+	else if (opening_asks(s, &o))
 		session_admit(s, SCHEME_TCP);
+	else if (s->patience < OPENING_HALF_DENIED)
+		opening_wait(s, OPENING_HALF_DENIED, 2 * c->server_first_ms);
 	else
-		opening_wait(s, OPENING_LAST, s->worker->config->head_ms);
+		opening_refuse(s, &o, o.admission.reason);
 	/* s may be gone */
 }
 

@@ -15,7 +15,8 @@ enum opening_patience {
 	OPENING_FIRST,	/* serverFirstMs; then policy is asked */
 	OPENING_SECOND, /* denied as far as is known: its own words may help */
 	OPENING_HALF,	/* serverFirstMs: it has begun, maybe a line of HTTP */
-	OPENING_LAST,	/* headMs: only its own words can help */
+	OPENING_HALF_DENIED, /* the rest of that line may help */
+	OPENING_LAST,	     /* headMs: only its own words can help */
 };
 
 /* SESSION_SNIFF begins. The session lives on. */

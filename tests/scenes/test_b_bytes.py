@@ -270,6 +270,14 @@ def test_text_without_a_line(sandbox, silence):
     assert t.seconds < 1.5
 
 
+def test_denied_text_without_a_line(sandbox, records, served):
+    refused(sandbox, SHUT[0], 6379, "PING")
+    assert records.one(kind="connect", port=6379)["reason"] == "policy"
+    refused(sandbox, "seen.b.test", 7007, "PING")
+    assert records.one(kind="connect", port=7007)["reason"] == "not_tls_or_http"
+    assert not served()
+
+
 def test_server_that_says_it_and_closes(sandbox):
     t = talk(sandbox, "tcp.b.test", 7008)
     assert (t.heard, t.end) == ("noon\n", "end")

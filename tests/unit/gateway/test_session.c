@@ -493,6 +493,18 @@ static void opening__text_without_a_line(void **state)
 	assert_true(heard(d, "PING"));
 }
 
+static void opening__denied_text_without_a_line(void **state)
+{
+	struct desk *d = *state;
+
+	world_policy(d->world, 1, POLICY(A_RULE));
+	dial(d, "10.9.0.1");
+	say(d, "PING");
+	until_end(d);
+	assert_record(d, "\"reason\":\"policy\"");
+	assert_int_equal(d->origin.count, 0);
+}
+
 /* -- what is not opened -----------------------------------------------------
  */
 
@@ -602,6 +614,7 @@ int main(void)
 		DESK_TEST(opening__http_is_decided_by_its_name),
 		DESK_TEST(opening__denied_silence_is_refused),
 		DESK_TEST(opening__text_without_a_line),
+		DESK_TEST(opening__denied_text_without_a_line),
 		DESK_TEST(tunnel__passes_bytes),
 		DESK_TEST(tunnel__needs_a_rule_without_methods),
 		DESK_TEST(tunnel__survives_changes_that_allow_it),
