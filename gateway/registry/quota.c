@@ -12,8 +12,12 @@
 
 enum {
 	CACHE_LINE = 64,
-	/* A second of bytes comes in so many chunks. */
-	CHUNKS_PER_S = 64,
+	/* A second of bytes comes in so many chunks: many enough that a
+	 * thousand connections have a turn each; of a low rate fewer, so that
+	 * a turn is worth its system call. */
+	CHUNKS_PER_S = 1024,
+	CHUNKS_PER_S_LOW = 64,
+	CHUNK_WORTH = 1460, /* a segment */
 };
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -244,13 +248,21 @@ static uint64_t bytes_depth_ns(void)
 	return SECOND_NS / 4;
 }
 
+static uint64_t bytes_chunk(uint64_t rate)
+{
+	uint64_t low = MIN(rate / CHUNKS_PER_S_LOW, (uint64_t)CHUNK_WORTH);
+	uint64_t chunk = MAX(rate / CHUNKS_PER_S, MAX(low, 1));
+
+	return MIN(chunk, (uint64_t)QUOTA_CHUNK_MAX);
+}
+
 uint64_t quota_draw(struct quota *q, enum quota_kind kind, uint64_t now_us)
 {
 	uint64_t rate = quota_limit(q, kind), chunk;
 
 	if (!rate)
 		return UINT64_MAX;
-	chunk = MIN(MAX(rate / CHUNKS_PER_S, 1), (uint64_t)QUOTA_CHUNK_MAX);
+	chunk = bytes_chunk(rate);
 	if (!bucket_take(&q->buckets[kind], chunk * SECOND_NS / rate,
 			 MAX(bytes_depth_ns(), SECOND_NS / rate),
 			 now_us * 1000))
