@@ -2,6 +2,7 @@
 """UDP and ICMP: decided at the first packet, forwarded by the kernel, ended by a change."""
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -157,6 +158,67 @@ def test_quic_needs_udp_by_name(lab, port):
     if port == 443:  # 853 is a foreign resolver's, which is another story
         with lab.policy([rule("allow", V4, protocol="udp")]):
             assert ask(sandbox, V4, port)[0] == "echo hello"
+
+
+QUIC_THEN_TCP = """
+import socket, ssl, struct, sys, time
+began = time.monotonic()
+name, address = sys.argv[1:]
+quic = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+quic.connect((address, 443))
+quic.settimeout(5)
+initial = b"\\xc3" + struct.pack("!I", 1) + b"\\x08" + bytes(8) + b"\\x00\\x00\\x44\\x9e"
+quic.send(initial.ljust(1200, b"\\0"))
+try:
+    quic.recv(2048)
+    sys.exit("an answer over QUIC")
+except TimeoutError:
+    sys.exit("silence")
+except OSError as e:
+    refused = time.monotonic() - began
+context = ssl.create_default_context()
+with socket.create_connection((address, 443), timeout=10) as tcp:
+    with context.wrap_socket(tcp, server_hostname=name) as tls:
+        tls.sendall(b"GET /after-quic HTTP/1.1\\r\\nHost: " + name.encode()
+                    + b"\\r\\nConnection: close\\r\\n\\r\\n")
+        print(tls.recv(12).decode(), f"{refused * 1000:.1f} {(time.monotonic() - began) * 1000:.1f}")
+"""
+
+
+def test_who_tries_quic_first_is_on_tcp_at_once(lab):
+    """As a browser does: an Initial to UDP 443, and TLS over TCP when that is refused."""
+    with lab.policy([rule("allow", "api.lab.test")]):
+        r = lab.sandboxes[0].python(QUIC_THEN_TCP, "api.lab.test", ORIGIN4)
+    assert r.stdout.startswith("HTTP/1.1 200"), (r.stdout, r.stderr)
+    refused_ms, all_ms = (float(x) for x in r.stdout.split()[2:])
+    print(f"refused after {refused_ms} ms, a reply over TCP after {all_ms} ms")
+    assert refused_ms < SOON_MS and all_ms < 3 * SOON_MS
+
+
+@pytest.mark.skipif(not (shutil.which("gtlsclient") and shutil.which("gtlsserver")),
+                    reason="no QUIC client and server (ngtcp2) here")
+def test_a_real_quic_client_needs_the_rule(lab, tmp_path):
+    crt, key = lab.leaf("quic", "quic.lab.test", V4)
+    tmp_path.chmod(0o755)
+    pages, got = tmp_path / "pages", tmp_path / "got"
+    for folder in (pages, got):
+        folder.mkdir()
+        folder.chmod(0o777)
+    (pages / "page").write_text("over QUIC")
+    server = lab.in_origin("gtlsserver", "-q", "-d", pages, V4, "4433", key, crt,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def fetch(seconds):
+        return lab.sandboxes[0].run("timeout", seconds, "gtlsclient", "-q",
+                                    "--exit-on-all-streams-close", "--download", got, V4, "4433",
+                                    "https://quic.lab.test/page")
+    with lab.policy(BOTH):
+        lab.wait(lambda: fetch("5").returncode == 0 and (got / "page").exists(), 20, "the page")
+        assert (got / "page").read_text() == "over QUIC"
+    (got / "page").unlink()
+    with lab.policy([]):
+        assert fetch("2").returncode != 0 and not (got / "page").exists()
+    server.terminate()
 
 
 @pytest.mark.parametrize("address", [V4, V6])
