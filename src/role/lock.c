@@ -37,6 +37,7 @@
 #include "src/role/config.h"
 #include "src/role/links.h"
 #include "src/role/lock_bridge.h"
+#include "src/role/lock_device.h"
 #include "src/role/lock_script.h"
 #include "src/role/lock_set.h"
 #include "src/role/nfnl.h"
@@ -50,22 +51,12 @@ enum {
 	RETRY_MS = 2000,
 	CHECK_MS = 30 * 1000,
 	EXCHANGE_TRIES = 3, /* devices may go while it is put together */
-	CHAIN_SIZE = MSG_IFACE_SIZE + 8,
 };
-
-#define CHAIN_PREFIX "at_"
 
 /* One sandbox's lock. */
 struct held {
 	struct msg_lock what;
 	uint64_t round; /* in which life of control it was last put */
-};
-
-/* Where at least one sandbox is locked. */
-struct device {
-	char bridge[MSG_IFACE_SIZE]; /* that it must be a port of, or "" */
-	unsigned owners;
-	uint32_t attached; /* index of the interface that has the chain, or 0 */
 };
 
 struct lock {
@@ -75,10 +66,10 @@ struct lock {
 	struct watch news;
 	struct timer repair, check, bridged;
 	struct lock_set sets;
-	struct map held;    /* sandbox id -> struct held */
-	struct map devices; /* name -> struct device */
-	struct map ports;   /* name -> itself: ports of sandbox bridges */
-	struct nfnl change, chains;
+	struct map held; /* sandbox id -> struct held */
+	struct lock_devices devices;
+	struct map ports; /* name -> itself: ports of sandbox bridges */
+	struct nfnl change;
 	uint64_t round; /* counts the lives of control */
 	uint64_t repaired_ms;
 	uint32_t newest_bridge; /* index of a sandbox bridge, or 0 */
@@ -100,82 +91,6 @@ static bool is_iface_name(const char *name)
 	return true;
 }
 
-static const char *chain_of(const char *device, char dst[CHAIN_SIZE])
-{
-	(void)snprintf(dst, CHAIN_SIZE, CHAIN_PREFIX "%s", device);
-	return dst;
-}
-
-static const char *device_of(const struct msg_lock *m)
-{
-	return m->port[0] ? m->port : m->iface;
-}
-
-/* -- chains at devices ---------------------------------------------------- */
-
-/* Is this the interface that the device stands for? */
-static bool device_is(const struct device *d, const struct link *link)
-{
-	return !d->bridge[0] || !strcmp(d->bridge, link->master);
-}
-
-static void device_attach(struct lock *l, const char *name, struct device *d,
-			  const struct link *link)
-{
-	char chain[CHAIN_SIZE];
-	int r;
-
-	if (d->attached == link->index || !device_is(d, link) || !l->complete)
-		return;
-	nfnl_ingress(&l->chains, &lock_netdev, chain_of(name, chain), name,
-		     LOCK_CHAIN);
-	r = nfnl_commit(&l->chains, l->nfnl_fd);
-	if (!r)
-		d->attached = link->index;
-	else if (r != -ENOENT && r != -ENODEV) /* it went: no news is needed */
-		log_error("could not lock %s: %s", name, err_text(r));
-}
-
-static void device_detach(struct lock *l, const char *name)
-{
-	char chain[CHAIN_SIZE];
-	int r;
-
-	nfnl_remove_chain(&l->chains, &lock_netdev, chain_of(name, chain));
-	r = nfnl_commit(&l->chains, l->nfnl_fd);
-	if (r && r != -ENOENT)
-		log_error("could not unlock %s: %s", name, err_text(r));
-}
-
-/* Finds or makes the device and counts an owner. */
-static struct device *device_own(struct lock *l, const struct msg_lock *m)
-{
-	struct span name = span_str(device_of(m));
-	struct device *d = map_find(&l->devices, name);
-
-	if (!d) {
-		d = must_alloc(sizeof(*d));
-		(void)map_set(&l->devices, name, d);
-	}
-	memcpy(d->bridge, m->port[0] ? m->iface : "",
-	       m->port[0] ? sizeof(d->bridge) : 1);
-	d->owners++;
-	return d;
-}
-
-static void device_disown(struct lock *l, const struct msg_lock *m)
-{
-	struct span name = span_str(device_of(m));
-	struct device *d = map_find(&l->devices, name);
-
-	if (--d->owners)
-		return;
-	if (l->complete)
-		device_detach(l, device_of(m));
-	(void)map_take(&l->devices, name);
-	free(d);
-}
-
 /* -- everything at once --------------------------------------------------- */
 
 static int script_run(const struct lock *l, bool fresh)
@@ -189,36 +104,12 @@ static int script_run(const struct lock *l, bool fresh)
 	return r;
 }
 
-static void on_chain(void *ctx, const char *chain)
-{
-	struct lock *l = ctx;
-
-	if (!strncmp(chain, CHAIN_PREFIX, strlen(CHAIN_PREFIX)) &&
-	    !map_find(&l->devices, span_str(chain + strlen(CHAIN_PREFIX))))
-		nfnl_remove_chain(&l->change, &lock_netdev, chain);
-}
-
 /* All elements, all chains, nothing else; one transaction. */
 static int exchange_try(struct lock *l)
 {
-	char chain[CHAIN_SIZE], name[MSG_IFACE_SIZE];
-	struct device *d;
-	size_t cursor = 0;
-	struct link link;
-	struct span key;
-	int r;
+	int r = lock_devices_refill(&l->devices, &l->change);
 
 	lock_set_refill(&l->sets, &l->change);
-	r = nfnl_each_chain(l->nfnl_fd, &lock_netdev, on_chain, l);
-	while ((d = map_next(&l->devices, &cursor, &key))) {
-		d->attached = 0;
-		must(span_copy(key, name, sizeof(name)));
-		if (link_find(name, &link) || !device_is(d, &link))
-			continue;
-		d->attached = link.index;
-		nfnl_ingress(&l->change, &lock_netdev, chain_of(name, chain),
-			     name, LOCK_CHAIN);
-	}
 	return r ? r : nfnl_commit(&l->change, l->nfnl_fd);
 }
 
@@ -357,12 +248,9 @@ static void on_counted(void *ctx, const char *chain)
 static void on_check_timer(struct timer *t)
 {
 	struct lock *l = container_of(t, struct lock, check);
-	size_t found = 0, expected = LOCK_CHAINS, cursor = 0;
-	struct device *d;
-	struct span key;
+	size_t expected = LOCK_CHAINS + lock_devices_attached(&l->devices);
+	size_t found = 0;
 
-	while ((d = map_next(&l->devices, &cursor, &key)))
-		expected += d->attached != 0;
 	if (nfnl_each_chain(l->nfnl_fd, &lock_netdev, on_counted, &found) ||
 	    found < expected)
 		repair_soon(l);
@@ -398,7 +286,6 @@ static void on_bridged(struct timer *t)
 static void on_link(void *ctx, const struct link *link)
 {
 	struct lock *l = ctx;
-	struct device *d = map_find(&l->devices, span_str(link->name));
 
 	port_seen(l, link);
 	if (link->is_bridge && link->index > l->newest_bridge &&
@@ -406,10 +293,7 @@ static void on_link(void *ctx, const struct link *link)
 		l->newest_bridge = link->index;
 		timer_start(&l->bridged, 0);
 	}
-	if (d && link->gone)
-		d->attached = 0;
-	else if (d)
-		device_attach(l, link->name, d, link);
+	lock_device_link(&l->devices, link);
 }
 
 /* -- messages ------------------------------------------------------------- */
@@ -452,22 +336,18 @@ static void tidy(const struct msg_lock *m, struct msg_lock *ret)
 static void held_free(struct lock *l, struct held *h)
 {
 	lock_set_own(&l->sets, pending(l), &h->what, false);
-	device_disown(l, &h->what);
+	lock_device_disown(&l->devices, &h->what);
 	free(h);
 }
 
 static void answer(int r, const char *device, struct msg_locked *reply)
 {
-	struct link link;
-
 	*reply = (struct msg_locked){ .status = r ? EIO : 0 };
 	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);
 	if (r)
 		(void)snprintf(reply->text, sizeof(reply->text),
 			       "the lock could not be put into the kernel: %s",
 			       err_text(r));
-	else if (device[0] && !link_find(device, &link))
-		reply->is_bridge = link.is_bridge;
 }
 
 void lock_put(struct lock *l, const struct msg_lock *m,
@@ -475,10 +355,10 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 {
 	struct span id = span_str(m->id);
 	const char *why = refused(l, m);
+	struct link link = { 0 };
 	struct held *h, *old;
-	struct device *d;
-	struct link link;
-	int r = 0;
+	const char *device;
+	int r;
 
 	if (why) {
 		*reply = (struct msg_locked){ .status = EINVAL };
@@ -488,15 +368,17 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	h = must_alloc(sizeof(*h));
 	tidy(m, &h->what);
 	h->round = l->round;
-	d = device_own(l, &h->what);
+	lock_device_own(&l->devices, &h->what);
 	lock_set_own(&l->sets, pending(l), &h->what, true);
 	old = map_set(&l->held, id, h);
 	if (old)
 		held_free(l, old);
 	r = commit(l);
-	if (!r && !link_find(device_of(&h->what), &link))
-		device_attach(l, device_of(&h->what), d, &link);
-	answer(r, device_of(&h->what), reply);
+	device = lock_device_name(&h->what);
+	if (!r && !link_find(device, &link))
+		lock_device_link(&l->devices, &link);
+	answer(r, device, reply);
+	reply->is_bridge = link.is_bridge;
 }
 
 void lock_drop(struct lock *l, const struct msg_lock *m,
@@ -530,7 +412,7 @@ void lock_complete(struct lock *l, struct msg_locked *reply)
 			(void)map_take(&l->held, id);
 			held_free(l, h);
 		}
-	l->complete = true;
+	l->complete = l->devices.live = true;
 	r = first ? install(l) : commit(l);
 	answer(r, "", reply);
 }
@@ -555,15 +437,15 @@ int lock_new(struct loop *loop, const struct config *config, struct lock **ret)
 	timer_init(&l->bridged, loop, on_bridged);
 	lock_set_init(&l->sets);
 	map_init(&l->held);
-	map_init(&l->devices);
+	lock_devices_init(&l->devices, -1);
 	map_init(&l->ports);
 	nfnl_init(&l->change);
-	nfnl_init(&l->chains);
 	r = l->news_fd = nfnl_news_open();
 	if (r >= 0)
 		r = watch_init(&l->news, loop, l->news_fd, on_news);
 	if (!r)
 		r = l->nfnl_fd = nfnl_open(&l->port_id);
+	l->devices.fd = l->nfnl_fd;
 	if (r >= 0)
 		r = install(l);
 	if (!r)
@@ -595,15 +477,11 @@ struct lock *lock_free(struct lock *l)
 	(void)fd_close(l->nfnl_fd);
 	while ((value = map_next(&l->held, &cursor, &key)))
 		free(value);
-	cursor = 0;
-	while ((value = map_next(&l->devices, &cursor, &key)))
-		free(value);
 	map_fini(&l->held);
-	map_fini(&l->devices);
+	lock_devices_fini(&l->devices);
 	map_fini(&l->ports);
 	lock_set_fini(&l->sets);
 	nfnl_fini(&l->change);
-	nfnl_fini(&l->chains);
 	free(l);
 	return NULL;
 }
