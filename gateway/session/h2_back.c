@@ -229,6 +229,7 @@ static void on_goaway(void *ctx, int32_t last_id, uint32_t code)
 
 static void on_ended(struct h2_conn *c)
 {
+	(void)stream_flush(c->stream); /* its GOAWAY, if it takes it */
 	(void)origin_free(origin_of(c));
 }
 

@@ -258,6 +258,19 @@ void pool_retire(struct origin *o)
 	list_remove(&o->shared);
 }
 
+/* The least recently used one goes. One of HTTP/2 may be at work: o itself is,
+ * when its last exchange lets go of it, and none at all are kept. So it ends by
+ * itself, once it has said so. */
+static void idle_evict(struct origin_pool *pool)
+{
+	struct origin *o = list_last(&pool->lru, struct origin, lru);
+
+	if (o->h2)
+		origin_retire(o);
+	else
+		(void)origin_free(o);
+}
+
 void pool_put_idle(struct origin *o)
 {
 	struct origin_pool *pool = o->group->pool;
@@ -268,7 +281,7 @@ void pool_put_idle(struct origin *o)
 		list_push_front(&o->group->idle, &o->link);
 	list_push_front(&pool->lru, &o->lru);
 	if (++pool->idle_count > pool->worker->config->upstream_idle)
-		(void)origin_free(list_last(&pool->lru, struct origin, lru));
+		idle_evict(pool);
 }
 
 void pool_forget(struct origin *o)
