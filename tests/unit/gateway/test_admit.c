@@ -357,6 +357,36 @@ static void admit__no_port_of_dns_over_tls(void **state)
 				       &arena, &v));
 }
 
+/* Nor over UDP, whatever rules for UDP there are (DoQ, DNS over HTTP/3). */
+static void decide__no_flows_to_foreign_resolvers(void **state)
+{
+	static const struct {
+		const char *ip;
+		uint16_t port;
+		bool allowed;
+	} rows[] = {
+		{ "9.8.7.6", 853, false }, { "9.8.7.6", 4433, true },
+		{ "8.8.8.8", 443, false }, { "8.8.8.8", 0, false },
+		{ "8.8.4.4", 853, true },
+	};
+	struct desk *d = *state;
+	struct verdict v;
+	struct addr a;
+	unsigned i;
+
+	world_policy(d->world, 1,
+		     POLICY(ALLOW("8.8.4.4, protocol: udp")
+				    ALLOW("0.0.0.0/0, protocol: udp")));
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		a = addr_of(rows[i].ip, rows[i].port);
+		assert_int_equal(decide_flow(d->worker, d->sandbox,
+					     PROTOCOL_UDP, SPAN_NONE, &a, &v),
+				 rows[i].allowed);
+		if (!rows[i].allowed)
+			assert_int_equal(v.source, VERDICT_FOREIGN_RESOLVER);
+	}
+}
+
 /* Names in a ClientHello go upstream as well: they have the same budget. */
 static void admit__new_names_are_bounded(void **state)
 {
@@ -552,6 +582,7 @@ int main(void)
 		DESK_TEST(admit__by_address),
 		DESK_TEST(admit__no_foreign_resolvers),
 		DESK_TEST(admit__no_port_of_dns_over_tls),
+		DESK_TEST(decide__no_flows_to_foreign_resolvers),
 		DESK_TEST(admit__new_names_are_bounded),
 		DESK_TEST(admit__a_default_is_no_address_rule),
 		DESK_TEST(admit__deny_order),
