@@ -263,6 +263,7 @@ def refuse(sock, name, context):
 
 
 def serve(sock, number):
+    note({"accepted": number, "port": str(sock.getpeername()[1])})
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CRT, KEY)
     context.set_alpn_protocols((Path(FOLDER) / "alpn").read_text().split())

@@ -38,14 +38,15 @@ def ports(lab):
 
 @contextlib.contextmanager
 def silence(lab):
-    """The connections that are open now lead nowhere; new ones do."""
-    gone = ports(lab)
-    assert gone
-    some = ", ".join(gone)
+    """The client's connection leads nowhere from now on; others do."""
+    conn = lab.peer.seen(path="/ok")[-1]["conn"]
+    gone = {seen["port"] for seen in lab.peer.seen(accepted=conn)}
+    assert len(gone) == 1 and gone <= ports(lab)
+    [port] = gone
     nft = ("ip", "netns", "exec", lab.org, "nft")
     run(*nft, "-f", "-", input=f"""table inet silence {{
-        chain in {{ type filter hook input priority 0; tcp sport {{ {some} }} drop; }}
-        chain out {{ type filter hook output priority 0; tcp dport {{ {some} }} drop; }}
+        chain in {{ type filter hook input priority 0; tcp sport {port} drop; }}
+        chain out {{ type filter hook output priority 0; tcp dport {port} drop; }}
     }}""")
     try:
         yield gone
