@@ -238,6 +238,20 @@ def test_connections_share_the_bytes(lab):
     assert min(got) > 0.3 * sum(got) / len(got), got
 
 
+def test_a_newcomer_has_its_turn(lab):
+    """200 hungry connections do not keep a small request of their sandbox out."""
+    a, _ = lab.sandboxes
+    limit(lab, bytesPerSecond=MBYTE)
+    p = a.popen("/usr/bin/python3", "-c", DOWNLOAD, "api.lab.test", f"/big/{50 * MBYTE}", "200",
+                "9", str(lab.run_dir / "ca-bundle.pem"), stdout=subprocess.PIPE, text=True)
+    try:
+        lab.wait(lambda: usage(lab, 1)["connections"]["used"] >= 190, 8, "the hungry ones")
+        took = [fast(a, "https://api.lab.test/small")[0] for _ in range(3)]
+    finally:
+        p.communicate(timeout=40)
+    assert max(took) < 4, took
+
+
 def test_a_change_of_the_rate_holds_at_once(lab):
     """A transfer under way becomes slow, and fast again."""
     a, _ = lab.sandboxes
