@@ -33,7 +33,7 @@ struct purse {
 
 struct zone {
 	struct list use;
-	struct bucket bucket;
+	struct bucket new_names, repeats;
 	unsigned known_count, known_next;
 	uint64_t known[BUDGET_KNOWN_MAX]; /* hashes, the oldest overwritten */
 	size_t len;
@@ -154,8 +154,10 @@ static bool take(struct budget *b, struct span id, struct span host,
 	if (!z)
 		return false;
 	if (zone_knows(z, hash))
-		return true;
-	if (!bucket_take(&z->bucket, b->names_per_minute, now_ms))
+		return bucket_take(&z->repeats,
+				   BUDGET_REPEATS * b->names_per_minute,
+				   now_ms);
+	if (!bucket_take(&z->new_names, b->names_per_minute, now_ms))
 		return false;
 	zone_learn(z, hash);
 	return true;

@@ -9,11 +9,13 @@
  * allows, the last two labels.
  *
  * How it works: a zone has a token bucket of one minute's names, and remembers
- * the names that it paid for last, which are free. A sandbox has another
- * bucket for new zones. What a name costs is the same wherever it was asked:
- * the table is the node's, with one lock, and is asked only when a name is
- * about to go upstream: not for what is pinned, kept in a cache, denied, or
- * spelled out by a rule.
+ * the names that it paid for last. Those are cheap, not free: which of them is
+ * asked for, and when, says something too, and questions that no cache answers
+ * go upstream each time. They have a bucket of BUDGET_REPEATS times as many. A
+ * sandbox has another bucket for new zones. What a name costs is the same
+ * wherever it was asked: the table is the node's, with one lock, and is asked
+ * only when a name is about to go upstream: not for what is pinned, kept in a
+ * cache, denied, or spelled out by a rule.
  */
 #pragma once
 
@@ -26,7 +28,8 @@
 
 enum {
 	BUDGET_ZONES_MAX = 32,	/* of a sandbox; the least used is forgotten */
-	BUDGET_KNOWN_MAX = 256, /* names of a zone that are free */
+	BUDGET_KNOWN_MAX = 256, /* names of a zone that are cheap */
+	BUDGET_REPEATS = 10,
 };
 
 struct budget;
