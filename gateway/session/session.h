@@ -69,7 +69,7 @@ struct session {
 	struct stream *client;
 	struct sandbox *sandbox; /* referenced */
 	struct addr client_addr, original;
-	struct buf in; /* received, not consumed yet */
+	struct buf in;			/* received, not consumed yet */
 	enum opening_patience patience; /* SNIFF, OPENING */
 	bool client_ended;		/* without a word */
 	/* admission */
@@ -81,7 +81,8 @@ struct session {
 	struct audit audit; /* facts of the connection; exchanges copy it */
 	/* whichever the state needs */
 	struct leaf_wait *leaf;
-	struct origin *origin; /* DIAL, PROBE; OPENING and until it is decided */
+	struct origin
+		*origin; /* DIAL, PROBE; OPENING and until it is decided */
 	struct splice *splice;
 	struct http1 *http1; /* HTTP */
 	struct http2 *http2; /* HTTP2 */
