@@ -33,6 +33,9 @@ static const struct kind_row kind_rows_v4[] = {
 	{ V4(169, 254, 169, 254), 128, ADDR_METADATA },
 	{ V4(169, 254, 170, 2), 128, ADDR_METADATA },  /* ECS task roles */
 	{ V4(169, 254, 170, 23), 128, ADDR_METADATA }, /* EKS pod identity */
+	{ V4(169, 254, 169, 252), 128, ADDR_METADATA }, /* GKE */
+	{ V4(169, 254, 0, 23), 128, ADDR_METADATA },	/* Tencent */
+	{ V4(169, 254, 42, 42), 128, ADDR_METADATA },	/* Scaleway */
 	{ V4(169, 254, 0, 0), 112, ADDR_LINK_LOCAL },
 	{ V4(100, 100, 100, 200), 128, ADDR_METADATA }, /* Alibaba */
 	{ V4(168, 63, 129, 16), 128, ADDR_METADATA },	/* Azure */
@@ -58,6 +61,12 @@ static const struct kind_row kind_rows_v6[] = {
 	{ { [15] = 1 }, 128, ADDR_LOOPBACK },
 	{ { 0xfd, 0x00, 0x0e, 0xc2, [15] = 0 }, 32, ADDR_METADATA }, /* AWS */
 	{ { 0xfd, 0x20, 0x00, 0xce, [15] = 0 }, 32, ADDR_METADATA }, /* GCP */
+	/* Oracle, Scaleway, OpenStack */
+	{ { 0xfd, 0x00, 0x00, 0xc1, [12] = 0xa9, 0xfe, 0xa9, 0xfe },
+	  128,
+	  ADDR_METADATA },
+	{ { 0xfd, 0x00, 0x00, 0x42, [15] = 0x42 }, 128, ADDR_METADATA },
+	{ { 0xfe, 0x80, [12] = 0xa9, 0xfe, 0xa9, 0xfe }, 128, ADDR_METADATA },
 	{ { 0xfc }, 7, ADDR_PRIVATE },
 	{ { 0xfe, 0x80 }, 10, ADDR_LINK_LOCAL },
 	{ { 0xfe, 0xc0 }, 10, ADDR_PRIVATE },
@@ -67,9 +76,8 @@ static const struct kind_row kind_rows_v6[] = {
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, ADDR_RESERVED }, /* documentation */
 	{ { 0x3f, 0xff }, 20, ADDR_RESERVED },		   /* RFC 9637 */
 	{ { 0x5f, 0x00 }, 16, ADDR_RESERVED },		   /* RFC 9602 */
-	{ { 0x20, 0x01, 0x00, 0x02 }, 48, ADDR_RESERVED }, /* benchmarking */
-	{ { 0x20, 0x01, 0x00, 0x10 }, 28, ADDR_RESERVED }, /* ORCHID */
-	{ { 0x20, 0x01, 0x00, 0x20 }, 28, ADDR_RESERVED }, /* ORCHIDv2 */
+	{ { 0x20, 0x01 }, 23, ADDR_RESERVED }, /* RFC 2928, Teredo in it */
+	{ { 0x20, 0x02 }, 16, ADDR_RESERVED }, /* 6to4 */
 	{ { 0x20 }, 3, ADDR_GLOBAL },			   /* 2000::/3 */
 };
 

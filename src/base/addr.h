@@ -46,7 +46,9 @@ enum { ADDR_TEXT_SIZE = 72 }; /* "[...%4294967295]:65535" */
 /* Classifies; an IPv6 address that embeds an IPv4 one (mapped, compatible,
  * translated, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, 6to4, Teredo, ISATAP)
  * takes the less global of the two kinds. Of these only mapped, 64:ff9b::/96
- * and 2000::/3 are global themselves. */
+ * and ISATAP can be global: 6to4 and Teredo are tunnels to somebody's IPv4
+ * address, through relays that are gone. tests/unit/base/addr_kinds.def has
+ * the registries row by row. */
 enum addr_kind addr_kind(const struct addr *a);
 const char *addr_kind_name(enum addr_kind kind);
 

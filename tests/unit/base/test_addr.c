@@ -16,110 +16,11 @@
 static const struct {
 	const char *text;
 	enum addr_kind kind;
+	const char *source;
 } kinds[] = {
-	{ "0.0.0.0", ADDR_UNSPECIFIED },
-	{ "0.1.2.3", ADDR_UNSPECIFIED },
-	{ "127.0.0.1", ADDR_LOOPBACK },
-	{ "127.255.255.255", ADDR_LOOPBACK },
-	{ "128.0.0.1", ADDR_GLOBAL },
-	{ "10.0.0.0", ADDR_PRIVATE },
-	{ "10.255.255.255", ADDR_PRIVATE },
-	{ "11.0.0.0", ADDR_GLOBAL },
-	{ "172.15.255.255", ADDR_GLOBAL },
-	{ "172.16.0.1", ADDR_PRIVATE },
-	{ "172.31.255.255", ADDR_PRIVATE },
-	{ "172.32.0.0", ADDR_GLOBAL },
-	{ "192.168.0.1", ADDR_PRIVATE },
-	{ "192.169.0.0", ADDR_GLOBAL },
-	{ "100.63.255.255", ADDR_GLOBAL },
-	{ "100.64.0.0", ADDR_CGNAT },
-	{ "100.127.255.255", ADDR_CGNAT },
-	{ "100.128.0.0", ADDR_GLOBAL },
-	{ "169.254.0.1", ADDR_LINK_LOCAL },
-	{ "169.254.169.253", ADDR_LINK_LOCAL },
-	{ "169.254.169.254", ADDR_METADATA },
-	{ "169.254.170.2", ADDR_METADATA },
-	{ "169.254.170.23", ADDR_METADATA },
-	{ "100.100.100.200", ADDR_METADATA },
-	{ "168.63.129.16", ADDR_METADATA },
-	{ "192.0.0.192", ADDR_METADATA },
-	{ "192.0.0.1", ADDR_RESERVED },
-	{ "192.0.2.1", ADDR_RESERVED },
-	{ "192.88.99.1", ADDR_RESERVED },
-	{ "198.18.0.1", ADDR_RESERVED },
-	{ "198.19.255.255", ADDR_RESERVED },
-	{ "198.20.0.0", ADDR_GLOBAL },
-	{ "198.51.100.1", ADDR_RESERVED },
-	{ "203.0.113.1", ADDR_RESERVED },
-	{ "224.0.0.1", ADDR_MULTICAST },
-	{ "239.255.255.255", ADDR_MULTICAST },
-	{ "240.0.0.1", ADDR_RESERVED },
-	{ "255.255.255.255", ADDR_RESERVED },
-	{ "8.8.8.8", ADDR_GLOBAL },
-	{ "223.255.255.255", ADDR_GLOBAL },
-
-	{ "::", ADDR_UNSPECIFIED },
-	{ "::1", ADDR_LOOPBACK },
-	{ "fc00::1", ADDR_PRIVATE },
-	{ "fdff:ffff::1", ADDR_PRIVATE },
-	{ "fec0::1", ADDR_PRIVATE },
-	{ "fe80::1", ADDR_LINK_LOCAL },
-	{ "febf::1", ADDR_LINK_LOCAL },
-	{ "fd00:ec2::254", ADDR_METADATA },
-	{ "fd20:ce::254", ADDR_METADATA },
-	{ "ff02::1", ADDR_MULTICAST },
-	{ "ff0e::1", ADDR_MULTICAST },
-	{ "100::1", ADDR_RESERVED },
-	{ "2001:db8::1", ADDR_RESERVED },
-	{ "3fff::1", ADDR_RESERVED },
-	{ "3fff:fff::1", ADDR_RESERVED },
-	{ "3fff:1000::1", ADDR_GLOBAL },
-	{ "2001:2::1", ADDR_RESERVED },
-	{ "2001:10::1", ADDR_RESERVED },
-	{ "2001:20::1", ADDR_RESERVED },
-	{ "5f00::1", ADDR_RESERVED },
-	{ "4000::1", ADDR_RESERVED },
-	{ "2606:4700::1111", ADDR_GLOBAL },
-	{ "2a00:1450::1", ADDR_GLOBAL },
-	{ "3ffe::1", ADDR_GLOBAL },
-
-	/* mapped: an IPv4 address in every respect */
-	{ "::ffff:127.0.0.1", ADDR_LOOPBACK },
-	{ "::ffff:169.254.169.254", ADDR_METADATA },
-	{ "::ffff:8.8.8.8", ADDR_GLOBAL },
-	/* compatible and translated: never global */
-	{ "::10.0.0.1", ADDR_PRIVATE },
-	{ "::127.0.0.1", ADDR_LOOPBACK },
-	{ "::8.8.8.8", ADDR_RESERVED },
-	{ "::2", ADDR_UNSPECIFIED },
-	{ "::ffff:0:127.0.0.1", ADDR_LOOPBACK },
-	{ "::ffff:0:8.8.8.8", ADDR_RESERVED },
-	/* NAT64: the well-known prefix is as global as what it carries */
-	{ "64:ff9b::8.8.8.8", ADDR_GLOBAL },
-	{ "64:ff9b::10.1.2.3", ADDR_PRIVATE },
-	{ "64:ff9b::169.254.169.254", ADDR_METADATA },
-	{ "64:ff9b::127.0.0.1", ADDR_LOOPBACK },
-	{ "64:ff9b::192.0.2.1", ADDR_RESERVED },
-	{ "64:ff9b::1:808:808", ADDR_RESERVED },
-	/* local-use NAT64: where the IPv4 bytes are is anybody's guess */
-	{ "64:ff9b:1::8.8.8.8", ADDR_RESERVED },
-	{ "64:ff9b:1::10.0.0.1", ADDR_PRIVATE },
-	{ "64:ff9b:1:abcd::127.0.0.1", ADDR_LOOPBACK },
-	/* 6to4 */
-	{ "2002:808:808::1", ADDR_GLOBAL },
-	{ "2002:a00:1::1", ADDR_PRIVATE },
-	{ "2002:7f00:1::1", ADDR_LOOPBACK },
-	{ "2002:a9fe:a9fe::1", ADDR_METADATA },
-	/* Teredo: server in clear, client inverted */
-	{ "2001:0:808:808:0:0:f7f7:f7f7", ADDR_GLOBAL },
-	{ "2001:0:a00:1:0:0:f7f7:f7f7", ADDR_PRIVATE },
-	{ "2001:0:808:808:0:0:f5ff:fffe", ADDR_PRIVATE },
-	{ "2001:0:808:808:0:0:80ff:fffe", ADDR_LOOPBACK },
-	/* ISATAP, in any prefix, with and without the u bit */
-	{ "2606:4700::5efe:10.0.0.1", ADDR_PRIVATE },
-	{ "2606:4700::200:5efe:192.168.1.1", ADDR_PRIVATE },
-	{ "2606:4700::5efe:8.8.8.8", ADDR_GLOBAL },
-	{ "fe80::5efe:8.8.8.8", ADDR_LINK_LOCAL },
+#define KIND(text, kind, source) { text, ADDR_##kind, source },
+#include "tests/unit/base/addr_kinds.def"
+#undef KIND
 };
 
 static struct addr parse(const char *text)
@@ -140,8 +41,10 @@ static void addr__kinds(void **state)
 	for (i = 0; i < ARRAY_LEN(kinds); i++) {
 		a = parse(kinds[i].text);
 		if (addr_kind(&a) != kinds[i].kind)
-			fail_msg("%s: %s", kinds[i].text,
-				 addr_kind_name(addr_kind(&a)));
+			fail_msg("%s (%s): found %s, expected %s",
+				 kinds[i].text, kinds[i].source,
+				 addr_kind_name(addr_kind(&a)),
+				 addr_kind_name(kinds[i].kind));
 	}
 	assert_int_equal(ADDR_UNSPECIFIED, 0);
 	for (i = 0; i < ADDR_KIND_NUM; i++)
