@@ -14,6 +14,7 @@
 #include "certs/leaf_cache.h"
 #include "gateway/dns/names.h"
 #include "gateway/inside.h"
+#include "gateway/proxy/proxy.h"
 #include "gateway/registry/bindings.h"
 #include "src/base/buf.h"
 #include "src/base/diag.h"
@@ -21,7 +22,6 @@
 #include "src/base/log.h"
 #include "src/io/chan.h"
 #include "src/role/config.h"
-#include "src/role/listeners.h"
 #include "src/text/json.h"
 #include "src/wire/host.h"
 
@@ -184,20 +184,17 @@ static void node_names(const struct json *object, enum name_source source,
  * asked for, and leads nowhere else. */
 static void node_proxy(const struct config *c, struct names *names)
 {
-	static const struct span texts[] = { SPAN_INIT(LISTENERS_ADDR_V4),
-					     SPAN_INIT(LISTENERS_ADDR_V6) };
-	struct addr address;
+	struct addr addrs[PROXY_ADDRS];
 	unsigned i;
 
 	if (!c->explicit_proxy_port || !c->explicit_proxy_name[0])
 		return;
-	for (i = 0; i < ARRAY_LEN(texts); i++) {
-		must(addr_parse(texts[i], &address));
+	proxy_addresses(addrs);
+	for (i = 0; i < PROXY_ADDRS; i++)
 		if (names_add(names, NAME_HOSTS,
-			      span_str(c->explicit_proxy_name), &address))
+			      span_str(c->explicit_proxy_name), &addrs[i]))
 			log_warn("the name of the explicit proxy is not "
 				 "answered: too many names");
-	}
 }
 
 static struct own_addresses *node_own(const struct json *list)

@@ -73,6 +73,9 @@ struct dns_server_ops {
 	 * type is never answered. */
 	void (*decide)(void *ctx, const struct dns_client *client,
 		       struct span host, struct dns_decision *ret);
+	/* Addresses to give instead of looking for those of host; false: none,
+	 * *ret untouched. NULL: never. What *ret points to outlives the call. */
+	bool (*stand_in)(void *ctx, struct span host, struct name_answer *ret);
 	/* May an allowed question see this address of its name? What is left
 	 * out nobody hears of; when nothing is left, the answer says why. */
 	bool (*may_see)(void *ctx, const struct dns_decision *decision,

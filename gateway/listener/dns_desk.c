@@ -4,6 +4,7 @@
 #include "gateway/listener/dns_desk.h"
 
 #include "gateway/audit/bounded.h"
+#include "gateway/dns/resolver.h"
 #include "gateway/dns/server.h"
 #include "gateway/gateway.h"
 #include "gateway/listener/listener.h"
@@ -11,6 +12,7 @@
 #include "gateway/proxy/proxy.h"
 #include "gateway/registry/learned.h"
 #include "gateway/registry/quota.h"
+#include "gateway/upstream/chain.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -65,11 +67,33 @@ static enum address_source source_of(enum name_source source)
 	return source == NAME_PIN ? ADDRESS_PIN : ADDRESS_DNS;
 }
 
+static bool is_left_to_proxy(struct worker *w, struct span host)
+{
+	return chain_resolves(w->chain, host) &&
+	       !resolver_is_local(w->resolver, host);
+}
+
+/* Where names are the upstream proxy's to resolve, any address that leads a
+ * connection here will do: the name that it says is what counts. */
+static bool on_stand_in(void *ctx, struct span host, struct name_answer *ret)
+{
+	static _Thread_local struct addr addrs[PROXY_ADDRS];
+
+	if (!is_left_to_proxy(ctx, host))
+		return false;
+	proxy_addresses(addrs);
+	*ret = (struct name_answer){ .status = NAME_OK,
+				     .source = NAME_HOSTS,
+				     .addrs = addrs,
+				     .count = PROXY_ADDRS };
+	return true;
+}
+
 static bool on_may_see(void *ctx, const struct dns_decision *decision,
 		       struct span host, const struct addr *address,
 		       enum name_source source)
 {
-	if (proxy_is_named(ctx, host))
+	if (proxy_is_named(ctx, host) || is_left_to_proxy(ctx, host))
 		return true;
 	return decide_answer(ctx, decision->token, address, source_of(source));
 }
@@ -197,6 +221,7 @@ int dns_desk_open(struct worker *w, struct dns_server **ret)
 {
 	static const struct dns_server_ops ops = {
 		.decide = on_decide,
+		.stand_in = on_stand_in,
 		.may_see = on_may_see,
 		.may_lead = on_may_lead,
 		.may_ask = on_may_ask,

@@ -22,13 +22,18 @@ enum { READ_BYTES = 4096 };
 
 /* -- whom it is for -------------------------------------------------------- */
 
+void proxy_addresses(struct addr ret[PROXY_ADDRS])
+{
+	must(addr_parse(SPAN(LISTENERS_ADDR_V4), &ret[0]));
+	must(addr_parse(SPAN(LISTENERS_ADDR_V6), &ret[1]));
+}
+
 static bool is_own_address(const struct addr *address)
 {
-	struct addr v4, v6;
+	struct addr own[PROXY_ADDRS];
 
-	must(addr_parse(SPAN(LISTENERS_ADDR_V4), &v4));
-	must(addr_parse(SPAN(LISTENERS_ADDR_V6), &v6));
-	return addr_eq_ip(address, &v4) || addr_eq_ip(address, &v6);
+	proxy_addresses(own);
+	return addr_eq_ip(address, &own[0]) || addr_eq_ip(address, &own[1]);
 }
 
 bool proxy_is_dialled(const struct worker *w, const struct addr *original)

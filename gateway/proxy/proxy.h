@@ -29,6 +29,9 @@ struct worker;
 
 /* Is a connection to this address one to the proxy? */
 bool proxy_is_dialled(const struct worker *w, const struct addr *original);
+/* The addresses of the proxy, port 0. */
+enum { PROXY_ADDRS = 2 };
+void proxy_addresses(struct addr ret[PROXY_ADDRS]);
 /* Is it the name (canonical) by which sandboxes find the proxy? */
 bool proxy_is_named(const struct worker *w, struct span host);
 /* Such a connection begins. */

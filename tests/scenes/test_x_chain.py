@@ -212,6 +212,12 @@ def test_it_resolves():
             explicit = ("-x", "http://proxy.sallyport.internal:3128")
             status, body, err = get(lab, "http://far.lab.test/far", *explicit)
             assert status == 200, body + err
+            # without a proxy of its own the client resolves it to a stand-in
+            assert get(lab, "http://far.lab.test/intercepted")[0] == 200
+            assert lab.record(path="/intercepted")["original"] == "192.0.0.8:80"
+            r = lab.sandboxes[0].python("import socket; s = socket.create_connection("
+                                        "('far.lab.test', 22), 5); print(s.recv(10))")
+            assert "reset" in r.stderr.lower()
             # a second one is on the kept connection, or asked for alike
             assert get(lab, "http://far.lab.test/again", *explicit)[0] == 200
             assert {r["target"] for r in lab.proxy.seen()} == {"far.lab.test:80"}
