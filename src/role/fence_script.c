@@ -28,8 +28,9 @@
  *		whatever else, ASK above all, is dropped.
  *
  * Forwarded is only what has the tag: from a sandbox if no DNAT rule sent it
- * elsewhere than was decided, to a sandbox as answers. It leaves under the
- * node's address, as the gateway's connections do.
+ * elsewhere than was decided, to a sandbox as answers. Flows that a helper of
+ * connection tracking expects would have the tag of another: they are dropped.
+ *It leaves under the node's address, as the gateway's connections do.
  *
  * Three guards around it. notrack: TCP and DNS cannot fill the node's
  * connection table, and no DNAT rule (a published port of a container) catches
@@ -56,6 +57,7 @@ enum {
 	 * program, less than keeps the queue role from others. */
 	ASK_PER_SECOND = 256,
 	ASK_BURST = 512,
+	FLOWS_MAX = 4096, /* of one sandbox, in the node's connection table */
 	SOURCES_MAX = 65536,
 };
 
@@ -172,25 +174,42 @@ static int put_from_sandbox(struct buf *out, const struct config *config,
 	return r;
 }
 
-/* Sources that asked lately, each with its own limit. */
-static int put_asking(struct buf *out, const char *name, const char *type)
+/* Sources that asked lately, each with its own limit, and those that have
+ * flows, with the number of them. */
+static int put_sources(struct buf *out, const char *version, const char *type)
 {
 	return buf_putf(out,
-			"\n\tset %s {\n"
+			"\n\tset asking_%s {\n"
 			"\t\ttype iface_index . %s\n"
 			"\t\tsize %d\n"
 			"\t\tflags dynamic,timeout\n"
 			"\t\ttimeout 10s\n"
+			"\t}\n"
+			"\n\tset having_%s {\n"
+			"\t\ttype iface_index . %s\n"
+			"\t\tsize %d\n"
+			"\t\tflags dynamic\n"
 			"\t}\n",
-			name, type, SOURCES_MAX);
+			version, type, SOURCES_MAX, version, type, SOURCES_MAX);
+}
+
+static int put_limits(struct buf *out, const char *version, const char *source)
+{
+	return buf_putf(out,
+			"\t\tadd @asking_%s { iif . %s limit rate over "
+			"%d/second burst %d packets } counter drop\n"
+			"\t\tadd @having_%s { iif . %s ct count over %d } "
+			"counter drop\n",
+			version, source, ASK_PER_SECOND, ASK_BURST, version,
+			source, FLOWS_MAX);
 }
 
 static int put_ask(struct buf *out, const struct fence_rules *rules)
 {
-	int r = put_asking(out, "asking_v4", "ipv4_addr");
+	int r = put_sources(out, "v4", "ipv4_addr");
 
 	if (!r)
-		r = put_asking(out, "asking_v6", "ipv6_addr");
+		r = put_sources(out, "v6", "ipv6_addr");
 	if (!r)
 		r = buf_putf(out,
 			     "\n\tchain ask {\n"
@@ -198,24 +217,23 @@ static int put_ask(struct buf *out, const struct fence_rules *rules)
 			     "counter drop\n"
 			     "%s"
 			     "\t\tct state invalid,untracked counter drop\n"
+			     "\t\tct status expected counter drop\n"
 			     "\t\tct mark & 0x%x == 0x%x meta mark set 0x0 "
 			     "accept\n"
 			     "\t\tct state != new counter drop\n"
-			     "\t\tfib daddr type != { unicast, local } counter drop\n",
+			     "\t\tfib daddr type != { unicast, local } counter "
+			     "drop\n",
 			     rules->ipv6 ? ""
 					 : "\t\tmeta nfproto ipv6 counter "
 					   "drop\n",
 			     FLOW_MARK_MASK, FLOW_MARK_TAG);
 	if (!r)
-		r = buf_putf(out,
-			     "\t\tadd @asking_v4 { iif . ip saddr limit rate "
-			     "over %d/second burst %d packets } counter drop\n"
-			     "\t\tadd @asking_v6 { iif . ip6 saddr limit rate "
-			     "over %d/second burst %d packets } counter drop\n"
-			     "\t\tmeta mark set 0x%x\n"
-			     "\t}\n",
-			     ASK_PER_SECOND, ASK_BURST, ASK_PER_SECOND,
-			     ASK_BURST, FLOW_MARK_ASK);
+		r = put_limits(out, "v4", "ip saddr");
+	if (!r)
+		r = put_limits(out, "v6", "ip6 saddr");
+	if (!r)
+		r = buf_putf(out, "\t\tmeta mark set 0x%x\n\t}\n",
+			     FLOW_MARK_ASK);
 	return r;
 }
 
@@ -260,7 +278,7 @@ static int put_forward(struct buf *out)
 {
 	return buf_putf(out,
 			"\n\tchain forward_out {\n"
-			"\t\tct status dnat counter drop\n"
+			"\t\tct status expected,dnat counter drop\n"
 			"\t\tct mark & 0x%x == 0x%x accept\n"
 			"\t\tcounter drop\n\t}\n"
 			"\n\tchain forward_back {\n"

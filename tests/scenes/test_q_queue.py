@@ -497,6 +497,31 @@ def test_a_flood_of_one_does_not_stop_another(lab):
     assert over and "packets 0 " not in over[0], rules
 
 
+def test_a_sandbox_has_so_many_flows_and_no_more(lab):
+    """So that it cannot fill the node's connection table."""
+    one, two = lab.sandboxes
+    fill = "import socket,time\n" \
+        "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n" \
+        "for i in range(4300):\n" \
+        f"    s.sendto(b'x', ('{V4}', 10000+i))\n" \
+        "    time.sleep(0.0042)\n"
+
+    def over():
+        rules = in_gateway(lab, "nft", "list", "chain", "inet", "sallyport", "ask").stdout
+        line = next(x for x in rules.splitlines() if "@having_v4" in x)
+        return int(line.split("packets ")[1].split()[0])
+    in_gateway(lab, "sysctl", "-qw", "net.netfilter.nf_conntrack_udp_timeout=600")
+    with lab.policy(BOTH):
+        one.python(fill, timeout=120)
+        held = int(in_gateway(lab, "cat", "/proc/sys/net/netfilter/nf_conntrack_count").stdout)
+        assert over() and held < 4096 + 500, (over(), held)
+        assert ask(one, V4, 7000, "one too many", "0.3")[0] == "timeout"
+        assert ask(two, V4)[0] == "echo hello"
+    # the usual policy of the lab has ended them all
+    with lab.policy(BOTH):
+        lab.wait(lambda: ask(one, V4)[0] == "echo hello", 5, "room, when they have ended")
+
+
 def test_limit_of_new_flows(lab):
     with lab.policy(BOTH, limits={"connectionsPerSecond": 3}):
         said = ask(lab.sandboxes[0], V4)[0]
