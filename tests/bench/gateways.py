@@ -122,7 +122,7 @@ class Sallyport(Gateway):
         "name": "bench", "defaultAction": "deny", "sandboxes": {"ids": ["*"]},
         "egress": [
             {"action": "deny", "target": "169.254.0.0/16"},
-            {"action": "allow", "target": "*.bench.test", "methods": ["GET", "HEAD"],
+            {"action": "allow", "target": "*.bench.test", "methods": ["GET", "HEAD", "POST"],
              "paths": ["/*"]},
             {"action": "allow", "target": PASS_HOST},
         ], "passthrough": [PASS_HOST]}]}
@@ -309,6 +309,9 @@ http {{
     proxy_buffers 8 16k; proxy_buffer_size 16k; proxy_max_temp_file_size 0;
     location / {{ proxy_pass https://origin; }}
     location /events {{ proxy_pass https://origin; proxy_buffering off; }}
+    location /take {{
+      proxy_pass https://origin; proxy_request_buffering off; client_max_body_size 0;
+    }}
   }}
 }}
 """)
@@ -326,7 +329,7 @@ class Mitmproxy(Gateway):
         (self.dir / "mitmproxy-ca.pem").write_bytes(
             (self.place.tmp / "bench-ca.pem").read_bytes())
         addon = self.config("inject.py", f"""
-def request(flow):
+def requestheaders(flow):
     flow.request.headers["Authorization"] = "{TOKEN}"
 
 def responseheaders(flow):

@@ -245,6 +245,8 @@ static void load_init(struct load *l, const struct plan *p)
 			     l->ctx, (const unsigned char *)"\2h2", 3) == 0);
 	SSL_CTX_set_verify(l->ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_read_ahead(l->ctx, 1);
+	SSL_CTX_set_mode(l->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
+					 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_default_read_buffer_len(l->ctx, READ_BYTES);
 	SSL_CTX_set_session_cache_mode(
 		l->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -274,14 +276,15 @@ static void load_start(struct load *l)
 
 static NORETURN void usage(void)
 {
-	(void)fprintf(
-		stderr,
-		"usage: sallyport-load -a ADDRESS -C CA-FILE -H HOST "
-		"[-m keep|paced|close|idle|wait|h2|events]\n"
-		"  [-c CONNECTIONS] [-s SECONDS] [-w WARM-UP] [-n COUNT] "
-		"[-r RATE] [-k STREAMS] [-N HOSTS] [-u PATH] [-t TOKEN] [-R]\n"
-		"  HOST may hold %%u, which becomes the host's number "
-		"below HOSTS; -R resumes TLS sessions\n");
+	(void)fprintf(stderr,
+		      "usage: sallyport-load -a ADDRESS -C CA-FILE -H HOST "
+		      "[-m keep|paced|close|idle|wait|h2|events]\n"
+		      "  [-c CONNECTIONS] [-s SECONDS] [-w WARM-UP] [-n COUNT] "
+		      "[-r RATE] [-k STREAMS] [-N HOSTS] [-u PATH] [-b BYTES] "
+		      "[-t TOKEN] [-R]\n"
+		      "  HOST may hold %%u, which becomes the host's number "
+		      "below HOSTS; -R resumes TLS sessions;\n"
+		      "  -b: each request is a POST of so many bytes\n");
 	exit(2);
 }
 
@@ -334,6 +337,9 @@ static void plan_take(struct plan *p, int option, const char *value)
 	case 'u':
 		p->path = value;
 		return;
+	case 'b':
+		p->upload = strtoull(value, NULL, 10);
+		return;
 	case 't':
 		p->token = value;
 		return;
@@ -358,7 +364,7 @@ int main(int argc, char **argv)
 			     .rate = 400 };
 	int option;
 
-	while ((option = getopt(argc, argv, "a:C:H:m:c:s:w:n:r:k:N:u:t:R")) !=
+	while ((option = getopt(argc, argv, "a:C:H:m:c:s:w:n:r:k:N:u:b:t:R")) !=
 	       -1)
 		plan_take(&plan, option, optarg);
 	if (plan.mode == MODE_WAIT)

@@ -28,7 +28,8 @@ struct plan {
 	const char *host;  /* may hold one %u: the number of the host */
 	const char *token; /* value of Authorization; NULL sends none */
 	unsigned hosts, conns, port, rate, streams;
-	uint64_t count; /* exchanges; 0: for the time given */
+	uint64_t count;	 /* exchanges; 0: for the time given */
+	uint64_t upload; /* bytes that each request carries; HTTP/1.1 only */
 	double seconds, warm_s;
 	bool resume;
 };
@@ -60,7 +61,7 @@ struct conn {
 	uint64_t begun_us;
 	size_t head_len;
 	bool head_done, injected;
-	uint64_t body_left;
+	uint64_t upload_left, body_left;
 	uint64_t stamp; /* of an event, as far as it came */
 	unsigned stamp_at;
 	char head[HEAD_BYTES];

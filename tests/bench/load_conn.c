@@ -125,26 +125,49 @@ static void conn_rest(struct conn *c)
 	c->load->resting_count++;
 }
 
+/* Writes of the request's body what the socket takes. */
+static bool conn_upload(struct conn *c)
+{
+	static const char zeros[READ_BYTES];
+	int n;
+
+	while (c->upload_left) {
+		n = SSL_write(c->ssl, zeros,
+			      (int)MIN(c->upload_left, sizeof(zeros)));
+		if (n <= 0)
+			return SSL_get_error(c->ssl, n) == SSL_ERROR_WANT_WRITE;
+		c->upload_left -= (uint64_t)n;
+		if (c->load->measuring)
+			c->load->tally.bytes += (uint64_t)n;
+	}
+	return true;
+}
+
 void conn_ask(struct conn *c)
 {
 	const struct plan *p = c->load->plan;
-	char request[1024];
+	char request[1024], length[64] = "";
 	int len;
 
 	if (c->state == CONN_RESTING) {
 		list_remove(&c->link);
 		c->load->resting_count--;
 	}
+	if (p->upload)
+		(void)snprintf(length, sizeof(length),
+			       "Content-Length: %" PRIu64 "\r\n", p->upload);
 	len = snprintf(
 		request, sizeof(request),
-		"GET %s HTTP/1.1\r\nHost: %s\r\n"
-		"User-Agent: sallyport-load\r\nAccept: */*\r\n%s%s%s\r\n",
-		p->path, c->host, p->token ? "Authorization: " : "",
-		p->token ? p->token : "", p->token ? "\r\n" : "");
+		"%s %s HTTP/1.1\r\nHost: %s\r\n"
+		"User-Agent: sallyport-load\r\nAccept: */*\r\n%s%s%s%s\r\n",
+		p->upload ? "POST" : "GET", p->path, c->host, length,
+		p->token ? "Authorization: " : "", p->token ? p->token : "",
+		p->token ? "\r\n" : "");
 	c->state = CONN_READING;
 	c->head_len = 0;
 	c->head_done = false;
-	if (SSL_write(c->ssl, request, len) != len)
+	c->upload_left = p->upload;
+	if (SSL_write(c->ssl, request, len) != len || !conn_upload(c))
 		conn_fail(c, "request");
 }
 
@@ -252,8 +275,13 @@ static bool conn_take(struct conn *c, const char *bytes, size_t len)
 /* False: nothing more for now. */
 static bool conn_read(struct conn *c)
 {
-	int n = SSL_read(c->ssl, c->load->scratch, READ_BYTES);
+	int n;
 
+	if (c->upload_left && !conn_upload(c)) {
+		conn_fail(c, "upload");
+		return true;
+	}
+	n = SSL_read(c->ssl, c->load->scratch, READ_BYTES);
 	if (n <= 0) {
 		if (SSL_get_error(c->ssl, n) == SSL_ERROR_WANT_READ) {
 			if (c->h2 && !h2_send(c))
@@ -264,7 +292,7 @@ static bool conn_read(struct conn *c)
 	} else if (c->h2) {
 		if (!h2_take(c, c->load->scratch, (size_t)n))
 			conn_fail(c, "unexpected stream");
-	} else if (c->state != CONN_READING ||
+	} else if (c->state != CONN_READING || c->upload_left ||
 		   !conn_take(c, c->load->scratch, (size_t)n)) {
 		conn_fail(c, "unexpected answer");
 	} else if (c->head_done && !c->body_left &&

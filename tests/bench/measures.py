@@ -49,6 +49,8 @@ TESTS = [
          ["-m", "close", "-c", 16, "-R"], 2, resumed=True),
     Test("64k", "64 KiB bodies, 8 connections", ["-m", "keep", "-c", 8, "-u", "/64k"], 2),
     Test("64m", "64 MiB bodies, 1 connection", ["-m", "keep", "-u", "/64m"], count=16),
+    Test("up-64m", "64 MiB uploads, 1 connection",
+         ["-m", "keep", "-u", "/take", "-b", 1 << 26], count=16),
     Test("h2", "HTTP/2 exchanges, 1 KiB, 1 connection, 100 streams", [*H2, "-k", 100], 2,
          only=H2_GATEWAYS),
     Test("h2-64k", "64 KiB bodies over HTTP/2, 8 streams", [*H2, "-k", 8, "-u", "/64k"], 2,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """place.py - the bench: three namespaces in a row, an origin, keys, processes
 
-    client (load) --e0--bench0-- gateway --go--o0-- origin (nginx, sse.py)
+    client (load) --e0--bench0-- gateway --go--o0-- origin (nginx, behind.py)
 
 The gateway under test runs alone on one core; load generator and origin share
 the other. Nothing leaves the machine; processes are stopped by the pid that
@@ -27,7 +27,7 @@ HOST = f"api.{DOMAIN}"
 FRESH = [f"fresh{i}.{DOMAIN}" for i in range(1000)]  # for first contacts
 H2_ORIGIN, H2_HOST = "10.213.2.3", f"h2.{DOMAIN}"  # the same over HTTP/2
 PASS_ORIGIN, PASS_HOST = "10.213.2.4", "pinned.splice.test"  # not to be opened
-EVENTS_PORT = 9000  # sse.py, behind the origin
+BEHIND_PORT = 9000  # behind.py, behind the origin
 TOKEN = "Bearer sk-bench-7d1f0c93be524a60"
 CPU_LOAD, CPU_GATEWAY = "0", "1"
 FILES_MAX = min(65536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -99,7 +99,7 @@ class Place:
         self.tmp.chmod(0o755)
         name = f"spb{os.getpid() % 10000}"
         self.client, self.gateway, self.origin = (name + x for x in "cgo")
-        self.nginx = self.events = None
+        self.nginx = self.behind = None
 
     # -- network -----------------------------------------------------------
     def up(self):
@@ -131,7 +131,7 @@ class Place:
         run("ip", "-n", ns, "route", "add", "default", "via", gateway_address)
 
     def down(self):
-        for process in (self.nginx, self.events):
+        for process in (self.nginx, self.behind):
             if process:
                 self.stop(process)
         for ns in (self.client, self.gateway, self.origin):
@@ -235,7 +235,11 @@ http {{
   server {{
     listen {ORIGIN}:443 ssl backlog=8192; listen {PASS_ORIGIN}:443 ssl backlog=8192;
     location /events {{
-      proxy_pass http://127.0.0.1:{EVENTS_PORT}; proxy_http_version 1.1; proxy_buffering off;
+      proxy_pass http://127.0.0.1:{BEHIND_PORT}; proxy_http_version 1.1; proxy_buffering off;
+    }}
+    location /take {{
+      proxy_pass http://127.0.0.1:{BEHIND_PORT}; proxy_http_version 1.1;
+      proxy_request_buffering off; client_max_body_size 0;
     }}
   }}
   server {{
@@ -245,8 +249,8 @@ http {{
 """)
         self.nginx = self.start(self.origin, CPU_LOAD, "origin.out", "nginx", "-c",
                                 t / "origin.conf", "-e", t / "origin.log")
-        self.events = self.start(self.origin, CPU_LOAD, "events.out", sys.executable,
-                                 SOURCE / "tests" / "bench" / "sse.py", EVENTS_PORT)
+        self.behind = self.start(self.origin, CPU_LOAD, "behind.out", sys.executable,
+                                 SOURCE / "tests" / "bench" / "behind.py", BEHIND_PORT)
         self.bundle = t / "trust-origin.pem"
         self._join(self.bundle.name, "origin-ca.crt")
         self.load(self.bundle, "-m", "wait", "-t", TOKEN)

@@ -11,6 +11,7 @@ BARS = [
     ("resumed", "cpu_us", "new connection, resumed"),
     ("64k", "cpu_ns_byte", "byte of a 64 KiB body"),
     ("64m", "cpu_ns_byte", "byte of a 64 MiB body"),
+    ("up-64m", "cpu_ns_byte", "byte of a 64 MiB upload"),
     ("h2", "cpu_us", "HTTP/2 exchange, 100 streams"),
     ("h2-64k", "cpu_ns_byte", "byte of 64 KiB over HTTP/2"),
     ("events", "cpu_us", "server-sent event"),

@@ -28,6 +28,8 @@ ROWS = [
     ("64k", "mb_s", "the same: MB/s", ",.0f"),
     ("64m", "cpu_ns_byte", "64 MiB bodies: CPU ns per byte", ".2f"),
     ("64m", "mb_s", "the same: MB/s", ",.0f"),
+    ("up-64m", "cpu_ns_byte", "64 MiB uploads: CPU ns per byte", ".2f"),
+    ("up-64m", "mb_s", "the same: MB/s", ",.0f"),
     ("h2", "cpu_us", "HTTP/2, 100 streams, 1 KiB: CPU us per exchange", ".1f"),
     ("h2", "rate", "the same: exchanges per second", ",.0f"),
     ("h2", "p50_us", "the same: p50 us", ",.0f"),
