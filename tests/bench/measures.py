@@ -26,6 +26,7 @@ class Test:
     opened: bool = True  # the gateway opens the TLS, and the client trusts it
     rules: int = 0  # in the policy
     sandboxes: int = 0  # registered besides the one that asks
+    own_rules: int = 200  # of each of them
 
     def is_for(self, gateway):
         return ((self.direct or gateway.name != "direct") and
@@ -73,6 +74,8 @@ TESTS = [
          sandboxes=10),
     Test("sandboxes-1000", "kept-alive exchanges, 1,000 more sandboxes", KEEP, 2, only=OURS,
          sandboxes=1000),
+    Test("sandboxes-shared", "kept-alive exchanges, 1,000 more sandboxes of one policy", KEEP, 2,
+         only=OURS, sandboxes=1000, own_rules=0),
 ]
 
 

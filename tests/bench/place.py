@@ -100,6 +100,7 @@ class Place:
         name = f"spb{os.getpid() % 10000}"
         self.client, self.gateway, self.origin = (name + x for x in "cgo")
         self.nginx = self.behind = None
+        self.plugged = 0
 
     # -- network -----------------------------------------------------------
     def up(self):
@@ -139,6 +140,17 @@ class Place:
         shutil.rmtree(Path("/etc/netns") / self.gateway, ignore_errors=True)
         if not os.environ.get("SALLYPORT_KEEP"):
             shutil.rmtree(self.tmp, ignore_errors=True)
+
+    def plug(self, count):
+        """Interfaces for as many sandboxes that say nothing."""
+        self.plugged = count
+        run("ip", "-n", self.gateway, "-batch", "-", timeout=300, input="".join(
+            f"link add bench-{i} type veth peer name peer-{i}\n" for i in range(count)))
+
+    def unplug(self):
+        run("ip", "-n", self.gateway, "-batch", "-", timeout=300, input="".join(
+            f"link del bench-{i}\n" for i in range(self.plugged)))
+        self.plugged = 0
 
     def redirect(self, ports):
         """Brings the client's TLS to a gateway that has no way of its own: the

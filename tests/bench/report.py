@@ -58,8 +58,11 @@ SCALE_ROWS = [
     ("sandboxes-10", "cpu_us", "kept-alive with 10 more sandboxes: CPU us per exchange", ".1f"),
     ("sandboxes-1000", "cpu_us", "the same with 1,000", ".1f"),
     ("sandboxes-1000", "p50_us", "the same: p50 us", ",.0f"),
-    ("sandboxes-1000", "register_ms", "registration of each: ms", ".2f"),
-    ("sandboxes-1000", "sandbox_kib", "memory: KiB per sandbox, all roles", ".1f"),
+    ("sandboxes-10", "register_ms", "registration of each of 10: ms", ".2f"),
+    ("sandboxes-1000", "register_ms", "registration of each of 1,000: ms", ".2f"),
+    ("sandboxes-1000", "policy_ms", "its own policy of 200 rules: ms", ".2f"),
+    ("sandboxes-shared", "sandbox_kib", "memory: KiB per sandbox of one policy, all roles", ".1f"),
+    ("sandboxes-1000", "sandbox_kib", "memory: KiB per sandbox with its policy, all roles", ".1f"),
 ]
 CPU_FIGURES = ("cpu_us", "cpu_ns_byte")  # direct has no gateway to charge
 
