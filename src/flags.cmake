@@ -44,6 +44,6 @@ set(CMAKE_C_FLAGS_DEBUG "-O1")
 # functions of many rooms, a quarter fewer instructions this way. Tests link the
 # same libraries without it.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-	add_compile_options(-flto=auto -ffat-lto-objects)
+	set(ROOM_OPTIONS -flto=auto -ffat-lto-objects)
 	set(PROGRAM_LINK_OPTIONS -flto=auto -O2)
 endif()
