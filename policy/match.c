@@ -305,8 +305,7 @@ static enum fit rule_fits(const struct snapshot_head *h,
 {
 	if (x->q->stage == POLICY_NAME)
 		return rule_fits_name(rule);
-	if (!protocol_fits(rule, x->q) ||
-	    !ports_fit(h, rule, x->q->port))
+	if (!protocol_fits(rule, x->q) || !ports_fit(h, rule, x->q->port))
 		return FIT_NO;
 	if (!(rule->flags & RULE_CONSTRAINED))
 		return FIT_YES;

@@ -115,7 +115,8 @@ static const char *escaped(const struct json *record, const char *member,
 	return log_escape(value, text, TEXT_SIZE);
 }
 
-/* "https://host:port/path"; the usual ports are left out. */
+/* "https://host:port/path"; the usual ports are left out, and an address has
+ * its own. */
 static void where_put(const struct json *record, struct buf *b)
 {
 	char scheme[TEXT_SIZE], host[TEXT_SIZE], path[TEXT_SIZE];
@@ -128,7 +129,8 @@ static void where_put(const struct json *record, struct buf *b)
 		escaped(record, "original", "-", host);
 	(void)!buf_putf(b, " %s://%s", escaped(record, "scheme", "tcp", scheme),
 			host);
-	if (port && port != 443 && port != 80 && port != 53)
+	if (json_find(record, "host") && port && port != 443 && port != 80 &&
+	    port != 53)
 		(void)!buf_putf(b, ":%u", (unsigned)port);
 	(void)!buf_put_str(b, escaped(record, "path", "", path));
 }

@@ -163,8 +163,8 @@ struct msg_peer {
 
 /* How packets come to the queue role. */
 enum queue_kind {
-	QUEUE_NONE,   /* this node cannot: all but TCP and DNS is dropped */
-	QUEUE_NATIVE, /* a rule of our own table */
+	QUEUE_NONE,    /* this node cannot: all but TCP and DNS is dropped */
+	QUEUE_NATIVE,  /* a rule of our own table */
 	QUEUE_XTABLES, /* a rule that iptables made for us */
 	QUEUE_KIND_NUM,
 };
@@ -298,9 +298,9 @@ struct msg_flow {
 	uint8_t client[16], destination[16]; /* as struct addr.ip */
 	uint32_t ifindex;		     /* where it came in */
 	uint16_t client_port, port;	     /* of UDP; else 0 */
-	uint8_t protocol;	      /* IPPROTO_UDP, _ICMP or _ICMPV6 */
-	uint8_t icmp_type, icmp_code; /* else 0 */
-	uint8_t again;		      /* it is forwarded already */
+	uint8_t protocol;		     /* IPPROTO_UDP, _ICMP or _ICMPV6 */
+	uint8_t icmp_type, icmp_code;	     /* else 0 */
+	uint8_t again;			     /* it is forwarded already */
 };
 
 /* Zero is the safe one. */
@@ -316,16 +316,16 @@ struct msg_flow_verdict {
 };
 
 /* X(name, help): what the queue role counts. */
-#define QUEUE_COUNTERS(X)                                                   \
-	X(packets, "packets that came for a decision")                      \
-	X(allowed, "packets let pass")                                      \
-	X(rejected, "packets refused with ICMP")                            \
-	X(dropped, "packets dropped as the gateway said")                   \
-	X(unparsable, "packets dropped: no flow could be read from them")   \
-	X(unanswered, "packets dropped: no gateway, or no answer in time")  \
-	X(overflowed, "packets dropped: too many wait for an answer")       \
-	X(lost, "times that the kernel's queue was full")                   \
-	X(reviewed, "live flows asked about again")                         \
+#define QUEUE_COUNTERS(X)                                                  \
+	X(packets, "packets that came for a decision")                     \
+	X(allowed, "packets let pass")                                     \
+	X(rejected, "packets refused with ICMP")                           \
+	X(dropped, "packets dropped as the gateway said")                  \
+	X(unparsable, "packets dropped: no flow could be read from them")  \
+	X(unanswered, "packets dropped: no gateway, or no answer in time") \
+	X(overflowed, "packets dropped: too many wait for an answer")      \
+	X(lost, "times that the kernel's queue was full")                  \
+	X(reviewed, "live flows asked about again")                        \
 	X(cut, "live flows ended because policy denies them now")
 
 struct msg_queue_counters {

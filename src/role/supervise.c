@@ -3,9 +3,9 @@
  *
  * How it works: a child (child.c) that starts gets its channel to us, then a
  * fresh channel between it and each running peer, one end for either: whoever
- * was restarted, both sides throw away the dead one. The queue has one peer, the
- * gateway. A gateway also gets the audit file before and its listeners after
- * that, then START.
+ * was restarted, both sides throw away the dead one. The queue has one peer,
+ * the gateway. A gateway also gets the audit file before and its listeners
+ * after that, then START.
  *
  * A child that ends is started again. But before everything has served once, a
  * role that ends START_TRIES times ends the daemon: nobody wants a loop

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import open_lab
-from lab import GATEWAY_O4, ORIGIN4, run
+from lab import BIN, GATEWAY_O4, ORIGIN4, run
 
 HERE = Path(__file__).parent
 ASK = ["/usr/bin/python3", HERE / "udp_ask.py"]
@@ -684,3 +684,11 @@ def test_without_iptables_all_but_tcp_is_dropped(lab):
             lab.start()
         assert ask(sandbox, V4)[0] == "echo hello"
     assert not heard(lab, " unasked")
+
+
+def test_audit_tail_tells_of_flows(lab):
+    sandbox = lab.sandboxes[0]
+    assert_refused(sandbox, V4, 7001)
+    said = run(BIN / "sallyport", "audit", "tail", "-n", "1", "--socket",
+               lab.run_dir / "admin.sock").stdout
+    assert f" deny  flow udp://{V4}:7001 (policy)" in said, said
