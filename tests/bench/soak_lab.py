@@ -21,10 +21,11 @@ sys.path.insert(0, str(SCENES))
 import lab as labs  # noqa: E402
 from conftest import start_origin  # noqa: E402
 from lab import ORIGIN4, ORIGIN6, Lab, run  # noqa: E402
-from test_l_http2 import CONFIG as NGINX_TWO, SINK  # noqa: E402
-from test_w_websocket import CONFIG as NGINX_WS  # noqa: E402
+import nginx  # noqa: E402
+from test_l_http2 import SERVERS as NGINX_TWO, SINK  # noqa: E402
+from test_w_websocket import SERVER as NGINX_WS  # noqa: E402
 
-ROLES = ("gateway", "vault", "control")
+ROLES = ("gateway", "vault", "control", "queue")
 ADDRESSES = {"two": "10.212.2.5", "grpc": "10.212.2.6", "ws": "10.212.2.7",
              "peer": "10.212.2.8"}
 HOSTS = ("api", "plain", "pinned", "limited", "other")
@@ -115,16 +116,11 @@ class SoakLab(Lab):
             self.in_origin("/usr/bin/python3", SCENES / program, *args, stdout=out, stderr=err)
         self.wait(lambda: ready.read_text().strip(), 20, program)
 
-    def _nginx(self, name, config):
+    def _nginx(self, name, servers):
         """Started; the folder of its files."""
-        base = self.tmp / name
-        for d in ("www", "tmp"):
-            (base / d).mkdir(parents=True)
         crt, key = self.leaf(name, f"{name}.lab.test")
-        (base / "nginx.conf").write_text(config.format(dir=base, v4=ADDRESSES[name], crt=crt, key=key))
-        self.in_origin("nginx", "-c", base / "nginx.conf", "-p", base, stderr=subprocess.DEVNULL)
-        self.wait(lambda: (base / "nginx.pid").exists(), 10, f"nginx for {name}")
-        return base / "www"
+        nginx.launch(self, self.tmp / name, servers.format(v4=ADDRESSES[name], crt=crt, key=key))
+        return self.tmp / name / "www"
 
     def _peer(self):
         crt, key = self.leaf("peer", "peer.lab.test")

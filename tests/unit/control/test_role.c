@@ -80,7 +80,7 @@ static void status__puts_everybody_together(void **state)
 		"\"ready\":true",
 		"{\"role\":\"vault\",\"pid\":77,\"ready\":false,",
 		"\"rulesInstalled\":true",
-		"\"flows\":{\"queue\":\"xtables\",\"forwardsIPv4\":true,"
+		"\"flows\":{\"queue\":\"xtables\",\"forwardsIPv4\":true,",
 		"\"forwardsIPv6\":false}",
 		"\"vault\":{\"up\":true,\"revision\":0,\"credentials\":0,",
 		"\"policies\":{\"count\":0,\"generation\":",

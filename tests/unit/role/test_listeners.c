@@ -91,7 +91,7 @@ static struct sockaddr_storage sockaddr_at(const char *text, socklen_t *len)
  * from the same address. Replies '+' or '-'. */
 static char sandbox_obey(const char *order)
 {
-	struct timeval wait = { .tv_sec = 1 };
+	struct timeval wait = { .tv_sec = 3 }; /* a SYN may be sent twice */
 	struct sockaddr_storage sa, from;
 	socklen_t len, from_len = sizeof(from);
 	CLEANUP_FD int fd = -1;
