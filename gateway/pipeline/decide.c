@@ -133,6 +133,23 @@ bool decide_flow(struct worker *w, const struct sandbox *s,
 	return ret->kind == VERDICT_ALLOW;
 }
 
+/* The guard of addresses. q asks by address alone; it is put to policy only
+ * where a rule must name the address. */
+static bool guard(struct worker *w, const struct sandbox *s,
+		  const struct policy_query *q, enum address_source source)
+{
+	struct verdict v;
+
+	if (source == ADDRESS_PIN)
+		return true;
+	if (facts_is_own(&w->facts, q->address))
+		return false;
+	if (addr_kind(q->address) == ADDR_GLOBAL)
+		return true;
+	ask(w, s, q, &v);
+	return v.kind == VERDICT_ALLOW && v.by_address;
+}
+
 bool decide_address(struct worker *w, const struct sandbox *s,
 		    const struct addr *address, enum address_source source)
 {
@@ -142,16 +159,8 @@ bool decide_address(struct worker *w, const struct sandbox *s,
 		.address = address,
 		.port = address->port,
 	};
-	struct verdict v;
 
-	if (source == ADDRESS_PIN)
-		return true;
-	if (facts_is_own(&w->facts, address))
-		return false;
-	if (addr_kind(address) == ADDR_GLOBAL)
-		return true;
-	ask(w, s, &q, &v);
-	return v.kind == VERDICT_ALLOW && v.by_address;
+	return guard(w, s, &q, source);
 }
 
 /* As decide_address(), before a port or a protocol is known. */
@@ -162,16 +171,8 @@ bool decide_answer(struct worker *w, const struct sandbox *s,
 		.stage = POLICY_NAME,
 		.address = address,
 	};
-	struct verdict v;
 
-	if (source == ADDRESS_PIN)
-		return true;
-	if (facts_is_own(&w->facts, address))
-		return false;
-	if (addr_kind(address) == ADDR_GLOBAL)
-		return true;
-	ask(w, s, &q, &v);
-	return v.kind == VERDICT_ALLOW && v.by_address;
+	return guard(w, s, &q, source);
 }
 
 bool decide_again(struct worker *w, const struct sandbox *s,

@@ -17,46 +17,16 @@
 #include "src/base/log.h"
 #include "src/role/config.h"
 #include "src/role/fence_queue.h"
+#include "src/role/nft.h"
 #include "src/role/route.h"
 #include "src/role/tool.h"
 
 enum {
 	SCRIPT_BYTES_MAX = 128 * 1024,
-	OUTPUT_BYTES_MAX = 1024 * 1024,
-	SAID_BYTES_MAX = 400,
-	NFT_TIMEOUT_MS = 20 * 1000,
+	LIST_TIMEOUT_MS = 20 * 1000,
 };
 
 #define TABLE FENCE_TABLE
-
-static const char *nft_path(void)
-{
-	static const char *const paths[] = { "/usr/sbin/nft", "/sbin/nft",
-					     "/usr/bin/nft" };
-	unsigned i;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++)
-		if (access(paths[i], X_OK) == 0)
-			return paths[i];
-	return paths[0];
-}
-
-/* Runs a script; what nft complains about goes to the log, on one line. */
-static int nft_run(struct span script)
-{
-	const char *const argv[] = { nft_path(), "-f", "-", NULL };
-	struct buf said = BUF_INIT(OUTPUT_BYTES_MAX);
-	char line[SAID_BYTES_MAX];
-	int r = tool_run(argv, script, &said, NFT_TIMEOUT_MS);
-
-	if (r < 0)
-		log_error("could not run %s: %s", argv[0], err_text(r));
-	else if (r > 0)
-		log_error("nft refused the rules: %s",
-			  log_escape(buf_peek(&said), line, sizeof(line)));
-	buf_fini(&said);
-	return r > 0 ? -EINVAL : r;
-}
 
 static int table_replace(const struct config *config,
 			 const struct fence_rules *rules)
@@ -65,7 +35,7 @@ static int table_replace(const struct config *config,
 	int r = fence_script(config, rules, &script);
 
 	if (!r)
-		r = nft_run(buf_peek(&script));
+		r = nft_script(buf_peek(&script), false);
 	buf_fini(&script);
 	return r;
 }
@@ -152,7 +122,8 @@ int fence_close(const struct config *config)
 
 int fence_remove(const struct config *config)
 {
-	int r = nft_run(SPAN("table " TABLE "\ndelete table " TABLE "\n"));
+	int r = nft_script(SPAN("table " TABLE "\ndelete table " TABLE "\n"),
+			   false);
 
 	fence_queue_remove(config);
 	return r ? r : unroute(config);
@@ -163,7 +134,7 @@ int fence_read(struct buf *out)
 	/* not the counters, not who asked lately */
 	const char *const argv[] = { nft_path(), "-s",	 "-t",	      "list",
 				     "table",	 "inet", "sallyport", NULL };
-	int r = tool_run(argv, SPAN_NONE, out, NFT_TIMEOUT_MS);
+	int r = tool_run(argv, SPAN_NONE, out, LIST_TIMEOUT_MS);
 
 	if (r > 0) {
 		buf_clear(out); /* the complaint: there is no such table */

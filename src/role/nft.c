@@ -17,7 +17,7 @@ enum {
 	NFT_TIMEOUT_MS = 20 * 1000,
 };
 
-static const char *nft_path(void)
+const char *nft_path(void)
 {
 	static const char *const paths[] = { "/usr/sbin/nft", "/sbin/nft",
 					     "/usr/bin/nft" };

@@ -5,6 +5,9 @@
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
+/* The program. */
+const char *nft_path(void);
+
 /* Runs the script as one kernel transaction. 0; -EINVAL: nft refused it (said
  * in the log unless quiet); -errno. Blocks while nft runs. */
 WUNRES int nft_script(struct span script, bool quiet);
