@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """nginx.py - real web servers for the lab's origin; one of them has git behind it
 
-launch() starts one with servers of the caller's; class Nginx is one that serves on addresses of its own, TLS and plain, v4 and v6, under the names
-web.lab.test (open, and /auth/ for who brings the token) and repo.lab.test
-(smart HTTP for git, open to who brings the password). What it received is one
-JSON line per request in its access log.
+launch() starts one with servers of the caller's. class Nginx is one on addresses
+of its own, TLS and plain, v4 and v6, under the names web.lab.test (open, and
+/auth/ for who brings the token) and repo.lab.test (smart HTTP for git, open to
+who brings the password). What it received is one JSON line per request in its
+access log.
 """
 import json
 import os
