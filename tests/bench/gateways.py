@@ -153,12 +153,12 @@ class Sallyport(Gateway):
             "stateDir": f"{self.dir}/state", "runDir": f"{self.dir}/run",
             "policyDir": f"{self.dir}/policies", "auditFile": f"{self.dir}/audit.jsonl",
             "user": "", "loops": 1, "sandboxInterfaces": ["bench0", "bench-*"],
-            "dns": {"hostsFile": ""}, "pins": {name: [ORIGIN] for name in (HOST, *FRESH)} |
+            "dns": {"hostsFile": "", "newNamesPerMinute": 0}, "pins": {name: [ORIGIN] for name in (HOST, *FRESH)} |
             {H2_HOST: [H2_ORIGIN], PASS_HOST: [PASS_ORIGIN]},
             "upstream": {"trustSystem": False,
                          "trustFiles": [f"{self.place.tmp}/origin-ca.crt"]},
             "vault": {"keyFile": str(key)},
-            "limits": {"connections": 16384, "upstreamIdle": 16384},
+            "limits": {"connections": 16384, "upstreamIdle": 16384, "mintsPerSecond": 0},
         }))
 
     def _answers(self):
