@@ -62,17 +62,16 @@ static bool is_pinned(const struct facts *f, struct span host,
 static bool guard(struct worker *w, const struct flow_decision *d,
 		  enum policy_protocol protocol, struct span host)
 {
-	struct verdict v;
+	const struct policy_query q = {
+		.stage = POLICY_CONNECT,
+		.protocol = protocol,
+		.address = &d->destination,
+		.port = d->destination.port,
+	};
+	bool pinned = host.len && is_pinned(&w->facts, host, &d->destination);
 
-	if (host.len && is_pinned(&w->facts, host, &d->destination))
-		return true;
-	if (facts_is_own(&w->facts, &d->destination))
-		return false;
-	if (addr_kind(&d->destination) == ADDR_GLOBAL)
-		return true;
-	return decide_flow(w, d->sandbox, protocol, SPAN_NONE, &d->destination,
-			   &v) &&
-	       v.by_address;
+	return decide_guard(w, d->sandbox, &q,
+			    pinned ? ADDRESS_PIN : ADDRESS_DNS);
 }
 
 /* Fills the decision; true: allowed. */

@@ -133,9 +133,7 @@ bool decide_flow(struct worker *w, const struct sandbox *s,
 	return ret->kind == VERDICT_ALLOW;
 }
 
-/* The guard of addresses. q asks by address alone; it is put to policy only
- * where a rule must name the address. */
-static bool guard(struct worker *w, const struct sandbox *s,
+bool decide_guard(struct worker *w, const struct sandbox *s,
 		  const struct policy_query *q, enum address_source source)
 {
 	struct verdict v;
@@ -160,7 +158,7 @@ bool decide_address(struct worker *w, const struct sandbox *s,
 		.port = address->port,
 	};
 
-	return guard(w, s, &q, source);
+	return decide_guard(w, s, &q, source);
 }
 
 /* As decide_address(), before a port or a protocol is known. */
@@ -172,7 +170,7 @@ bool decide_answer(struct worker *w, const struct sandbox *s,
 		.address = address,
 	};
 
-	return guard(w, s, &q, source);
+	return decide_guard(w, s, &q, source);
 }
 
 bool decide_again(struct worker *w, const struct sandbox *s,

@@ -34,7 +34,12 @@ bool decide_flow(struct worker *w, const struct sandbox *s,
 		 enum policy_protocol protocol, struct span host,
 		 const struct addr *address, struct verdict *ret);
 
-/* The address guard: may this address be dialled for this sandbox? Public
+/* The address guard, one for all protocols. q asks by address alone, and is put
+ * to policy only where a rule must name the address. */
+bool decide_guard(struct worker *w, const struct sandbox *s,
+		  const struct policy_query *q, enum address_source source);
+
+/* decide_guard() for TCP: may this address be dialled for this sandbox? Public
  * addresses may; others only if a pin put them there or a CIDR rule of policy
  * allows exactly them; the node's own addresses only by pin. */
 bool decide_address(struct worker *w, const struct sandbox *s,
