@@ -7,8 +7,14 @@
  * request belongs to it until httpd_reply*() or httpd_stream_end(), and stays
  * valid until then even when the client has gone.
  *
+ * A route whose body is HTTPD_BODY_STREAMED is called at the end of the head
+ * and reads the body itself, piece by piece, as fast as it can use it.
+ *
  * One request at a time per connection; pipelined ones wait. Every reply
  * carries X-Request-ID (the client's, or a fresh one).
+ *
+ * TLS is in a file of its own (tls.h): a program that never listens with TLS
+ * links no OpenSSL.
  */
 #pragma once
 
@@ -39,15 +45,22 @@ enum httpd_auth {
 	HTTPD_AUTH_OPEN,
 };
 
+enum httpd_body {
+	HTTPD_BODY_WHOLE, /* zero: read before the handler is called */
+	HTTPD_BODY_STREAMED,
+};
+
 typedef void httpd_handler(void *ctx, struct httpd_request *r);
 
-/* method "GET" answers HEAD too. path: "/v1/things/{id}"; a parameter is one
- * whole segment. */
+/* method "GET" answers HEAD too, "*" answers every method. path:
+ * "/v1/things/{id}"; a parameter is one whole segment. "{rest*}" as the last
+ * one takes all that is left, raw (httpd_param() does not decode it). */
 struct httpd_route {
 	const char *method;
 	const char *path;
 	enum httpd_auth auth;
 	httpd_handler *fn;
+	enum httpd_body body;
 };
 
 /* Who is at the other end. */
@@ -61,12 +74,22 @@ struct httpd_peer {
 struct httpd_ops {
 	/* 0 = yes, else the status to refuse with (401, 403). */
 	unsigned (*authorise)(void *ctx, const struct httpd_request *r);
+	/* The JSON body of that refusal; NULL: {"code", "message"}. */
+	const char *(*refusal)(void *ctx, unsigned status);
+};
+
+/* 0 = the default of that limit. */
+struct httpd_limits {
+	unsigned connections; /* HTTPD_CONNECTIONS_MAX */
+	size_t body;	      /* HTTPD_BODY_MAX, of a WHOLE body */
 };
 
 /* routes, ops and ctx are borrowed until httpd_free(). */
 WUNRES int httpd_new(struct loop *loop, const struct httpd_route *routes,
 		     unsigned route_count, const struct httpd_ops *ops,
 		     void *ctx, struct httpd **ret);
+/* Before anybody listens. */
+void httpd_set_limits(struct httpd *h, const struct httpd_limits *limits);
 /* Closes every connection at once. Unanswered requests stay valid; replies to
  * them go nowhere. */
 struct httpd *httpd_free(struct httpd *h);
@@ -123,7 +146,10 @@ void httpd_reply_error(struct httpd_request *r, unsigned status,
 		       const char *code, const char *fmt, ...) PRINTF(4, 5);
 /* 204 */
 void httpd_reply_empty(struct httpd_request *r);
-/* An extra header for the coming reply; the text is copied. At most 4. */
+/* 200 with Content-Length: 0, for contracts that want it so. */
+void httpd_reply_ok(struct httpd_request *r);
+/* An extra header for the coming reply; the text is copied. Several of one name
+ * are sent as several. */
 void httpd_set_header(struct httpd_request *r, const char *name,
 		      struct span value);
 
@@ -138,3 +164,53 @@ void httpd_stream_start(struct httpd_request *r, unsigned status,
  * when the client has gone. */
 WUNRES int httpd_stream_write(struct httpd_request *r, struct span bytes);
 void httpd_stream_end(struct httpd_request *r);
+
+/* As httpd_stream_start(), with a Content-Length instead of chunks; exactly so
+ * many bytes must be written before httpd_stream_end(). Of a HEAD request
+ * nothing is sent. */
+void httpd_stream_start_sized(struct httpd_request *r, unsigned status,
+			      const char *type, uint64_t length,
+			      void (*gone)(void *user,
+					   struct httpd_request *r));
+/* How many bytes are written and not yet sent. */
+size_t httpd_stream_unsent(const struct httpd_request *r);
+/* fn is called from the loop each time the unsent bytes fall under half of
+ * HTTPD_STREAM_MAX after having been over it, and once after this call. A reply
+ * that nobody reads is never given up for silence while a room function is set:
+ * the handler decides. */
+void httpd_stream_on_room(struct httpd_request *r,
+			  void (*fn)(void *user, struct httpd_request *r));
+/* The reply cannot be finished: closes the connection so that the client sees
+ * it was cut. Ends the request. */
+void httpd_stream_abort(struct httpd_request *r);
+
+/* -- streamed bodies ------------------------------------------------------ */
+
+enum httpd_piece {
+	HTTPD_PIECE,	 /* bytes of the body; borrowed for the call */
+	HTTPD_PIECE_END, /* it was whole; called once, without bytes */
+	HTTPD_PIECE_CUT, /* the client left or broke the framing; called once */
+};
+
+/* Reads the body of a HTTPD_BODY_STREAMED route: fn is called from the loop for
+ * each piece (up to 256 KiB) and once for the end. "100 Continue" is sent now
+ * if it was asked for. fn may reply at any time: what is left of the body is
+ * then read and dropped, up to 1 MiB, or the connection is closed. */
+typedef void httpd_body_fn(void *user, struct httpd_request *r,
+			   enum httpd_piece kind, struct span bytes);
+void httpd_body_read(struct httpd_request *r, httpd_body_fn *fn);
+/* No further piece until httpd_body_resume(); nothing is read meanwhile. */
+void httpd_body_pause(struct httpd_request *r);
+void httpd_body_resume(struct httpd_request *r);
+/* Content-Length; -1: chunked; 0: no body. */
+int64_t httpd_body_length(const struct httpd_request *r);
+
+/* -- another protocol ----------------------------------------------------- */
+
+/* The head as it came, for who forwards it. Valid until the reply. */
+struct h1_request;
+const struct h1_request *httpd_head(const struct httpd_request *r);
+/* Takes the connection out of the server: what the client sent behind the head
+ * is readable from the stream, nothing was answered, and the request is over (r
+ * and its texts are invalid). NULL: the client has gone; r is over too. */
+struct stream *httpd_take_stream(struct httpd_request *r);

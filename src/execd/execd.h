@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* execd.h - the execution daemon inside a sandbox: its parts and their context
+ *
+ * One process, one loop, one HTTP server. Each part keeps a table of its own
+ * (commands, sessions, terminals, code contexts) and some rows of routes.def;
+ * its handlers get the struct execd. Nothing here trusts what runs beside it:
+ * the workload may be root, may kill anything, may replace any file between
+ * two looks at it; what it cannot do is make one client wait for another.
+ *
+ * The wire contract is that of OpenSandbox's execd; docs/execd.md tells it as
+ * we keep it, and what is better here.
+ */
+#pragma once
+
+#include "src/base/addr.h"
+#include "src/base/attrib.h"
+#include "src/httpd/httpd.h"
+
+struct commands;
+struct contexts;
+struct isolation;
+struct loop;
+struct reaper;
+struct sessions;
+struct terminals;
+
+/* From flags and the environment (config.c). Texts are borrowed from them. */
+struct execd_config {
+	struct addr listen;	  /* [::]:44772, both families */
+	const char *token;	  /* NULL: nobody is asked for one */
+	const char *jupyter_host; /* http://host:port; NULL: none */
+	const char *jupyter_token;
+	const char *entrypoint_shell; /* NULL: bash, else sh */
+	unsigned jupyter_poll_ms;
+	bool init;		       /* is the container's init (init.h) */
+	const char *const *entrypoint; /* NULL, or NULL-terminated: to start */
+};
+
+struct execd {
+	struct loop *loop;
+	const struct execd_config *config;
+	struct httpd *httpd;
+	struct reaper *reaper;
+	struct commands *commands;
+	struct sessions *sessions;
+	struct terminals *terminals;
+	struct contexts *contexts;
+	struct isolation *isolation;
+};
+
+#define ROUTE(method, path, body, handler) httpd_handler handler;
+#include "src/execd/routes.def"
+#undef ROUTE
+
+/* Listens and makes the parts. 0; -errno with a sentence on the log. config is
+ * borrowed until execd_free(). */
+WUNRES int execd_new(struct loop *loop, const struct execd_config *config,
+		     struct execd **ret);
+/* Kills what commands, sessions and terminals still run. NULL is fine. */
+struct execd *execd_free(struct execd *e);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.h - a program started for a client: its process group and its pipes
+ *
+ * Every program leads a process group (a session, with a terminal), so that
+ * signals meet what it started too. What goes wrong between fork and exec (no
+ * such directory, no such user, no such program) comes back as the error of
+ * child_start() and leaves nothing behind.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+#include "src/execd/process/reaper.h"
+
+struct diag;
+struct env;
+struct execd;
+
+struct child {
+	struct reaper_child reaped;
+	struct execd *execd;
+	pid_t pid;   /* also of its group */
+	bool exited; /* then: */
+	int status;  /* as of waitpid() */
+	void (*on_exit)(struct child *c);
+};
+
+struct child_spec {
+	const char *const *argv; /* argv[0] is looked up in the PATH of env */
+	const char *const *env;	 /* NULL-terminated "NAME=value" */
+	const char *cwd;	 /* NULL: ours */
+	bool has_uid, has_gid;	 /* has_gid only with has_uid */
+	uid_t uid;
+	gid_t gid; /* without has_gid: the user's own, or the uid's number */
+	/* -1: /dev/null. Borrowed: the caller closes his ends. */
+	int in, out, err;
+	bool terminal; /* `in` becomes its controlling terminal */
+};
+
+/* 0: it runs, and c->on_exit is called from the loop. -errno with a sentence
+ * in d. */
+WUNRES int child_start(struct execd *e, struct child *c,
+		       const struct child_spec *spec, struct diag *d);
+/* To the whole group; nothing after the exit of the leader was told unless
+ * `always`: members may live on. */
+void child_signal(struct child *c, int signal, bool always);
+/* Kills and forgets. */
+void child_fini(struct child *c);
+
+/* bash when the image has one, else sh; NULL: the image has no shell. Looked up
+ * once per second at most: an image changes while it runs. */
+const char *child_shell(struct execd *e);
