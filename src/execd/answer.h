@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 

@@ -12,6 +12,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <sys/resource.h>
+
 #include "src/base/addr.h"
 #include "src/base/attrib.h"
 #include "src/httpd/httpd.h"
@@ -34,6 +37,8 @@ struct execd_config {
 	unsigned jupyter_poll_ms;
 	bool init;		       /* is the container's init (init.h) */
 	const char *const *entrypoint; /* NULL, or NULL-terminated: to start */
+	struct rlimit files; /* RLIMIT_NOFILE as we were started: ours is
+				raised, programs get this one back */
 };
 
 struct execd {

@@ -165,6 +165,11 @@ void httpd_reply_empty(struct httpd_request *r)
 	httpd_reply(r, 204, NULL, SPAN(""));
 }
 
+void httpd_reply_ok(struct httpd_request *r)
+{
+	httpd_reply(r, 200, NULL, SPAN(""));
+}
+
 void httpd_set_header(struct httpd_request *r, const char *name,
 		      struct span value)
 {

@@ -191,6 +191,27 @@ static enum step refuse_head(struct httpd_request *r, enum h1_error error)
 	return refuse(r, 400, "BAD_REQUEST", h1_error_text(error));
 }
 
+/* Whom httpd_ops.authorise turned away; in the program's own words if it has
+ * any. */
+static enum step refuse_peer(struct httpd_request *r, unsigned status)
+{
+	const struct httpd *h = r->httpd;
+	const char *body = NULL;
+
+	if (h->ops->refusal)
+		body = h->ops->refusal(h->ctx, status);
+	if (body) {
+		r->last = true;
+		reply_put(r, status, "application/json", span_str(body));
+		return STEP_AGAIN;
+	}
+	if (status == 401)
+		httpd_set_header(r, "WWW-Authenticate", SPAN("Bearer"));
+	return refuse(r, status, status == 401 ? "UNAUTHORIZED" : "FORBIDDEN",
+		      status == 401 ? "a valid token is needed"
+				    : "this peer may not use the API");
+}
+
 /* Routed and authorised, in that order of work; but who may not ask does not
  * learn which paths there are. True: go on; false: *ret is the step. */
 static bool request_admit(struct httpd_request *r, enum step *ret)
@@ -203,17 +224,11 @@ static bool request_admit(struct httpd_request *r, enum step *ret)
 	found = route_find(h, r, &allow);
 	if (!r->route || r->route->auth != HTTPD_AUTH_OPEN)
 		status = h->ops->authorise(h->ctx, r);
-	if (status == 401)
-		httpd_set_header(r, "WWW-Authenticate", SPAN("Bearer"));
 	if (found == ROUTE_E_METHOD && !status)
 		httpd_set_header(r, "Allow", allow);
 
-	if (status == 401)
-		*ret = refuse(r, status, "UNAUTHORIZED",
-			      "a valid token is needed");
-	else if (status)
-		*ret = refuse(r, status, "FORBIDDEN",
-			      "this peer may not use the API");
+	if (status)
+		*ret = refuse_peer(r, status);
 	else if (found == ROUTE_E_METHOD)
 		*ret = refuse(r, 405, "METHOD_NOT_ALLOWED",
 			      "this path has no such method");

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* execd.c - the daemon put together: its server, its token, its parts */
+
+#include "src/execd/execd.h"
+
+#include <errno.h>
+
+#include "src/base/err.h"
+#include "src/base/log.h"
+#include "src/base/secret.h"
+
+static const struct httpd_route routes[] = {
+#define ROUTE(method, path, body, handler) \
+	{ method, path, HTTPD_AUTH_REQUIRED, handler, HTTPD_BODY_##body },
+#include "src/execd/routes.def"
+#undef ROUTE
+};
+
+/* -- who may ask ---------------------------------------------------------- */
+
+static unsigned token_check(void *ctx, const struct httpd_request *r)
+{
+	const struct execd *e = ctx;
+	struct span given = httpd_header(r, SPAN("X-EXECD-ACCESS-TOKEN"));
+
+	if (!e->config->token || secret_eq(given, span_str(e->config->token)))
+		return 0;
+	return 401;
+}
+
+static const char *token_refusal(void *ctx, unsigned status)
+{
+	(void)ctx;
+	(void)status;
+	return "{\"error\":\"Unauthorized: invalid or missing header "
+	       "X-EXECD-ACCESS-TOKEN\"}";
+}
+
+static const struct httpd_ops ops = {
+	.authorise = token_check,
+	.refusal = token_refusal,
+};
+
+/* -- listening ------------------------------------------------------------ */
+
+static int listen_at(struct execd *e, const struct addr *at)
+{
+	char text[ADDR_TEXT_SIZE];
+	int r;
+
+	r = httpd_listen_tcp(e->httpd, at, NULL);
+	if (!r)
+		log_info("listens on %s",
+			 addr_text_port(at, text, sizeof(text)));
+	return r;
+}
+
+static bool is_any_v6(const struct addr *at)
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(at->ip, zero, sizeof(zero));
+}
+
+/* [::] means every address there is: a socket for each family, so that peers
+ * of IPv4 are told as such. A kernel without IPv6 is no reason to stay silent.
+ */
+static int execd_listen(struct execd *e)
+{
+	struct addr at = e->config->listen, v4 = { .port = at.port };
+	char text[ADDR_TEXT_SIZE];
+	int r;
+
+	r = listen_at(e, &at);
+	if (is_any_v6(&at) &&
+	    (!r || r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)) {
+		v4.ip[10] = v4.ip[11] = 0xff;
+		at = v4;
+		r = listen_at(e, &at);
+	}
+	if (r)
+		log_error("could not listen on %s: %s",
+			  addr_text_port(&at, text, sizeof(text)), err_text(r));
+	return r;
+}
+
+/* -- the parts ------------------------------------------------------------ */
+
+/* Each may use those above it. */
+static int parts_new(struct execd *e)
+{
+	(void)e;
+	return 0;
+}
+
+/* In the reverse order. */
+static void parts_free(struct execd *e)
+{
+	(void)e;
+}
+
+int execd_new(struct loop *loop, const struct execd_config *config,
+	      struct execd **ret)
+{
+	struct execd *e = must_alloc(sizeof(*e));
+	int r;
+
+	e->loop = loop;
+	e->config = config;
+	r = httpd_new(loop, routes, ARRAY_LEN(routes), &ops, e, &e->httpd);
+	if (!r)
+		r = parts_new(e);
+	if (!r)
+		r = execd_listen(e);
+	if (r) {
+		(void)execd_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+struct execd *execd_free(struct execd *e)
+{
+	if (!e)
+		return NULL;
+	parts_free(e);
+	e->httpd = httpd_free(e->httpd);
+	free(e);
+	return NULL;
+}
