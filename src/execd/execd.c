@@ -8,6 +8,7 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/base/secret.h"
+#include "src/execd/metrics/metrics.h"
 
 static const struct httpd_route routes[] = {
 #define ROUTE(method, path, body, handler) \
@@ -89,14 +90,14 @@ static int execd_listen(struct execd *e)
 /* Each may use those above it. */
 static int parts_new(struct execd *e)
 {
-	(void)e;
+	e->metrics = metrics_new(e);
 	return 0;
 }
 
 /* In the reverse order. */
 static void parts_free(struct execd *e)
 {
-	(void)e;
+	e->metrics = metrics_free(e->metrics);
 }
 
 int execd_new(struct loop *loop, const struct execd_config *config,

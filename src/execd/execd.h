@@ -23,6 +23,7 @@ struct commands;
 struct contexts;
 struct isolation;
 struct loop;
+struct metrics;
 struct reaper;
 struct sessions;
 struct terminals;
@@ -51,6 +52,7 @@ struct execd {
 	struct terminals *terminals;
 	struct contexts *contexts;
 	struct isolation *isolation;
+	struct metrics *metrics;
 };
 
 #define ROUTE(method, path, body, handler) httpd_handler handler;
