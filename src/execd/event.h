@@ -59,3 +59,10 @@ struct event_end {
 };
 void event_end(struct event_end *e, int status, uint64_t duration_ms,
 	       uint64_t timestamp);
+/* It was killed for having run too long: the same error with the number of
+ * timeout(1). */
+enum { EVENT_TIMEOUT_CODE = 124 };
+void event_end_timeout(struct event_end *e, uint64_t timeout_ms,
+		       uint64_t timestamp);
+/* The number of event_end(). */
+int event_exit_code(int status);

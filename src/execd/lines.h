@@ -27,3 +27,7 @@ void lines_fini(struct lines *l);
 void lines_feed(struct lines *l, struct span bytes, lines_fn *fn, void *ctx);
 /* There will be no more: tells what is held. */
 void lines_end(struct lines *l, lines_fn *fn, void *ctx);
+
+/* How many bytes of s stand before a UTF-8 sequence that is cut at its end; all
+ * of them when none is. */
+size_t lines_whole(struct span s);
