@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* multipart.h - multipart/form-data (RFC 7578, RFC 2046 5.1) as it streams
  *
- * Pure: bytes at any split in, events out, without holding more than a
- * boundary's length of a body. Bodies are told in pieces as large as what was
- * fed; a boundary is looked for at memory speed.
+ * Pure: bytes at any split in, events out, without holding more than a part's
+ * head of a body. Bodies are told in pieces as large as what was fed; a
+ * boundary is looked for at memory speed.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ enum multipart_kind {
 struct multipart_event {
 	enum multipart_kind kind;
 	struct span bytes; /* borrowed from what was fed, or from the parser */
-	struct span name, filename, type; /* SPAN_NONE: not given */
+	/* Of a part, until the next call; SPAN_NONE: not given. */
+	struct span name, filename, type;
 };
 
 enum multipart_error {
@@ -40,8 +41,12 @@ enum multipart_error {
 struct multipart {
 	char delimiter[4 + MULTIPART_BOUNDARY_MAX]; /* CRLF "--" boundary */
 	size_t delimiter_len;
+	size_t matched; /* so much of a delimiter ended what was fed, */
+	size_t unsaid;	/* of which so much is no data in any case */
 	int state;
-	struct buf held; /* a part's head; or what may be a delimiter */
+	bool in_part;	 /* bytes belong to a part, not to the preamble */
+	struct buf held; /* a part's head; or what follows a delimiter */
+	enum multipart_error error; /* for ever */
 };
 
 /* From the value of Content-Type. */
