@@ -61,7 +61,7 @@ static void listener_greet(struct listener *l, int fd,
 	struct stream *s;
 
 	if (!peer_read(fd, from, &peer) ||
-	    l->httpd->request_count >= HTTPD_CONNECTIONS_MAX) {
+	    l->httpd->request_count >= l->httpd->limits.connections) {
 		(void)fd_close(fd);
 		return;
 	}
@@ -175,8 +175,18 @@ int httpd_new(struct loop *loop, const struct httpd_route *routes,
 	h->ctx = ctx;
 	list_init(&h->listeners);
 	list_init(&h->requests);
+	httpd_set_limits(h, &(struct httpd_limits){ 0 });
 	*ret = h;
 	return 0;
+}
+
+void httpd_set_limits(struct httpd *h, const struct httpd_limits *limits)
+{
+	h->limits = *limits;
+	if (!h->limits.connections)
+		h->limits.connections = HTTPD_CONNECTIONS_MAX;
+	if (!h->limits.body)
+		h->limits.body = HTTPD_BODY_MAX;
 }
 
 struct httpd *httpd_free(struct httpd *h)
@@ -191,8 +201,11 @@ struct httpd *httpd_free(struct httpd *h)
 		r = container_of(it, struct httpd_request, link);
 		r->httpd = NULL;
 		list_remove(&r->link);
+		if (r->stream)
+			(void)stream_flush(r->stream);
 		request_drop(r);
 	}
+	free(h->piece);
 	free(h);
 	return NULL;
 }
@@ -226,9 +239,13 @@ void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx)
 	{
 		r = container_of(it, struct httpd_request, link);
 		r->last = true;
-		if (r->state == REQUEST_STREAM ||
-		    (r->state == REQUEST_HEAD && !buf_len(&r->in)))
+		if (r->state == REQUEST_HEAD && !buf_len(&r->in)) {
+			/* the last reply may not have left yet */
+			r->stream = stream_close(r->stream, HTTPD_LINGER_MS);
 			request_drop(r);
+		} else if (r->state == REQUEST_STREAM) {
+			request_drop(r);
+		}
 	}
 	httpd_request_left(h);
 }

@@ -54,7 +54,8 @@ typedef void httpd_handler(void *ctx, struct httpd_request *r);
 
 /* method "GET" answers HEAD too, "*" answers every method. path:
  * "/v1/things/{id}"; a parameter is one whole segment. "{rest*}" as the last
- * one takes all that is left, raw (httpd_param() does not decode it). */
+ * one takes all that is left, or nothing, raw (httpd_param() does not decode
+ * it). The first route that fits a request is taken. */
 struct httpd_route {
 	const char *method;
 	const char *path;
@@ -148,8 +149,11 @@ void httpd_reply_error(struct httpd_request *r, unsigned status,
 void httpd_reply_empty(struct httpd_request *r);
 /* 200 with Content-Length: 0, for contracts that want it so. */
 void httpd_reply_ok(struct httpd_request *r);
-/* An extra header for the coming reply; the text is copied. Several of one name
- * are sent as several. */
+/* An extra header for the coming reply; the texts are copied. Several of one
+ * name are sent as several. A header that every reply has (Date, Content-Type,
+ * Cache-Control, X-Content-Type-Options, X-Request-ID) is replaced by it, and
+ * left out when value is SPAN_NONE. Not for those of the framing. A name or a
+ * value that no header can have is ignored. */
 void httpd_set_header(struct httpd_request *r, const char *name,
 		      struct span value);
 
@@ -160,14 +164,15 @@ void httpd_set_header(struct httpd_request *r, const char *name,
 void httpd_stream_start(struct httpd_request *r, unsigned status,
 			const char *type,
 			void (*gone)(void *user, struct httpd_request *r));
-/* 0; -EAGAIN when HTTPD_STREAM_MAX bytes are unsent (nothing was taken); -EPIPE
- * when the client has gone. */
+/* 0: all was taken, however long; -EAGAIN when HTTPD_STREAM_MAX bytes are
+ * unsent (nothing was taken); -EPIPE when the client has gone. */
 WUNRES int httpd_stream_write(struct httpd_request *r, struct span bytes);
 void httpd_stream_end(struct httpd_request *r);
 
-/* As httpd_stream_start(), with a Content-Length instead of chunks; exactly so
- * many bytes must be written before httpd_stream_end(). Of a HEAD request
- * nothing is sent. */
+/* As httpd_stream_start(), with a Content-Length instead of chunks. Exactly so
+ * many bytes are written before httpd_stream_end(): more must not be, and after
+ * fewer the end is as httpd_stream_abort(). Of a HEAD request nothing is sent.
+ */
 void httpd_stream_start_sized(struct httpd_request *r, unsigned status,
 			      const char *type, uint64_t length,
 			      void (*gone)(void *user,
@@ -175,9 +180,10 @@ void httpd_stream_start_sized(struct httpd_request *r, unsigned status,
 /* How many bytes are written and not yet sent. */
 size_t httpd_stream_unsent(const struct httpd_request *r);
 /* fn is called from the loop each time the unsent bytes fall under half of
- * HTTPD_STREAM_MAX after having been over it, and once after this call. A reply
- * that nobody reads is never given up for silence while a room function is set:
- * the handler decides. */
+ * HTTPD_STREAM_MAX after having been over it, and once after this call (so who
+ * has more to write, and has written for long enough in one turn, calls this
+ * again). A reply that nobody reads is never given up for silence while a room
+ * function is set: the handler decides. */
 void httpd_stream_on_room(struct httpd_request *r,
 			  void (*fn)(void *user, struct httpd_request *r));
 /* The reply cannot be finished: closes the connection so that the client sees
@@ -189,13 +195,15 @@ void httpd_stream_abort(struct httpd_request *r);
 enum httpd_piece {
 	HTTPD_PIECE,	 /* bytes of the body; borrowed for the call */
 	HTTPD_PIECE_END, /* it was whole; called once, without bytes */
-	HTTPD_PIECE_CUT, /* the client left or broke the framing; called once */
+	HTTPD_PIECE_CUT, /* the client left, fell silent or broke the framing;
+			    called once, while the body is paused too */
 };
 
 /* Reads the body of a HTTPD_BODY_STREAMED route: fn is called from the loop for
  * each piece (up to 256 KiB) and once for the end. "100 Continue" is sent now
  * if it was asked for. fn may reply at any time: what is left of the body is
- * then read and dropped, up to 1 MiB, or the connection is closed. */
+ * then read and dropped, up to 1 MiB, or the connection is closed. A client
+ * that leaves while the body is not read is noticed when it is read again. */
 typedef void httpd_body_fn(void *user, struct httpd_request *r,
 			   enum httpd_piece kind, struct span bytes);
 void httpd_body_read(struct httpd_request *r, httpd_body_fn *fn);
@@ -211,6 +219,8 @@ int64_t httpd_body_length(const struct httpd_request *r);
 struct h1_request;
 const struct h1_request *httpd_head(const struct httpd_request *r);
 /* Takes the connection out of the server: what the client sent behind the head
- * is readable from the stream, nothing was answered, and the request is over (r
- * and its texts are invalid). NULL: the client has gone; r is over too. */
+ * (and behind the pieces of a body that were told) is readable from the stream,
+ * nothing was answered, and the request is over (r and its texts are invalid).
+ * NULL: the client has gone, or has sent more already under TLS; r is over too.
+ */
 struct stream *httpd_take_stream(struct httpd_request *r);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -15,7 +16,14 @@
 #include "src/base/err.h"
 #include "src/base/fd.h"
 
-enum { BACKLOG = 128 };
+enum {
+	BACKLOG = 1024, /* the kernel may say less */
+	/* A client that vanished without a word is found after 120 + 4 * 30
+	 * seconds. */
+	KEEPALIVE_IDLE_S = 120,
+	KEEPALIVE_EVERY_S = 30,
+	KEEPALIVE_PROBES = 4,
+};
 
 static int unix_address(const char *path, struct sockaddr_un *ret)
 {
@@ -74,6 +82,23 @@ int httpd_bind_unix(const char *path, mode_t mode)
 	return kept;
 }
 
+/* Accepted sockets inherit it. */
+static void keepalive(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
+		{ IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name,
+				 &options[i].value, sizeof(options[i].value));
+}
+
 int httpd_bind_tcp(const struct addr *at)
 {
 	struct sockaddr_storage where;
@@ -92,6 +117,7 @@ int httpd_bind_tcp(const struct addr *at)
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on))) ||
 	    bind(fd, (struct sockaddr *)&where, len) || listen(fd, BACKLOG))
 		return err_origin(-errno);
+	keepalive(fd);
 	kept = fd;
 	fd = -1;
 	return kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply.c - answers of handlers: whole, or streamed piece by piece
+/* reply.c - answers of handlers, whole
  *
  * A reply is composed into r->out; request_run() sends it. When the client has
  * gone (REQUEST_GONE) or the server was freed, a reply only ends the request.
@@ -16,32 +16,53 @@
 #include "src/base/err.h"
 #include "src/text/json.h"
 
-enum { REPLY_OVERHEAD = 4096, MESSAGE_MAX = 1024 };
+enum {
+	REPLY_OVERHEAD = 4096,
+	MESSAGE_MAX = 1024,
+	EXTRA_VALUE_MAX = 16 * 1024,
+};
 
 static const struct {
 	unsigned status;
 	const char *reason;
 } reasons[] = {
+	{ 101, "Switching Protocols" },
 	{ 200, "OK" },
 	{ 201, "Created" },
 	{ 202, "Accepted" },
 	{ 204, "No Content" },
+	{ 206, "Partial Content" },
+	{ 301, "Moved Permanently" },
+	{ 302, "Found" },
+	{ 303, "See Other" },
+	{ 304, "Not Modified" },
+	{ 307, "Temporary Redirect" },
+	{ 308, "Permanent Redirect" },
 	{ 400, "Bad Request" },
 	{ 401, "Unauthorized" },
 	{ 403, "Forbidden" },
 	{ 404, "Not Found" },
 	{ 405, "Method Not Allowed" },
+	{ 406, "Not Acceptable" },
 	{ 408, "Request Timeout" },
 	{ 409, "Conflict" },
+	{ 410, "Gone" },
 	{ 412, "Precondition Failed" },
 	{ 413, "Content Too Large" },
 	{ 415, "Unsupported Media Type" },
+	{ 416, "Range Not Satisfiable" },
+	{ 417, "Expectation Failed" },
+	{ 422, "Unprocessable Content" },
+	{ 426, "Upgrade Required" },
 	{ 429, "Too Many Requests" },
 	{ 431, "Request Header Fields Too Large" },
 	{ 500, "Internal Server Error" },
 	{ 501, "Not Implemented" },
+	{ 502, "Bad Gateway" },
 	{ 503, "Service Unavailable" },
+	{ 504, "Gateway Timeout" },
 	{ 505, "HTTP Version Not Supported" },
+	{ 507, "Insufficient Storage" },
 };
 
 static const char *reason_of(unsigned status)
@@ -67,24 +88,59 @@ static void date_put(struct buf *out)
 	(void)!buf_putf(out, "Date: %s\r\n", text);
 }
 
-/* The status line and every header but those of the body. .out has room. */
-static void head_put(struct httpd_request *r, unsigned status, const char *type)
+bool reply_is_head(const struct httpd_request *r)
+{
+	return span_eq(r->head.method, SPAN("HEAD"));
+}
+
+/* The handler's own word on a header of ours. */
+static bool extra_has(const struct httpd_request *r, const char *name)
+{
+	const struct httpd_extra *x;
+
+	for (x = r->extra; x; x = x->next)
+		if (span_eq_nocase(x->name, span_str(name)))
+			return true;
+	return false;
+}
+
+static void default_put(struct httpd_request *r, const char *name,
+			const char *value)
+{
+	if (!extra_has(r, name))
+		(void)!buf_putf(&r->out, "%s: %s\r\n", name, value);
+}
+
+static void extras_put(struct httpd_request *r)
+{
+	const struct httpd_extra *x;
+
+	for (x = r->extra; x; x = x->next) {
+		if (!x->value.ptr ||
+		    (r->last && span_eq_nocase(x->name, SPAN("Connection"))))
+			continue;
+		(void)!buf_put(&r->out, x->name);
+		(void)!buf_put(&r->out, SPAN(": "));
+		(void)!buf_put(&r->out, x->value);
+		(void)!buf_put(&r->out, SPAN("\r\n"));
+	}
+}
+
+void reply_head_put(struct httpd_request *r, unsigned status, const char *type,
+		    size_t len)
 {
 	struct buf *out = &r->out;
-	unsigned i;
 
+	out->max = buf_len(out) + len + r->extra_bytes + REPLY_OVERHEAD;
 	(void)!buf_putf(out, "HTTP/1.1 %u %s\r\n", status, reason_of(status));
-	date_put(out);
+	if (!extra_has(r, "Date"))
+		date_put(out);
 	if (type)
-		(void)!buf_putf(out, "Content-Type: %s\r\n", type);
-	(void)!buf_putf(out,
-			"Cache-Control: no-store\r\n"
-			"X-Content-Type-Options: nosniff\r\n"
-			"X-Request-ID: %s\r\n",
-			r->id);
-	for (i = 0; i < r->extra_count; i++)
-		(void)!buf_putf(out, "%s: %.*s\r\n", r->extra[i].name,
-				SPAN_FMT(r->extra[i].value));
+		default_put(r, "Content-Type", type);
+	default_put(r, "Cache-Control", "no-store");
+	default_put(r, "X-Content-Type-Options", "nosniff");
+	default_put(r, "X-Request-ID", r->id);
+	extras_put(r);
 	if (r->last)
 		(void)!buf_put(out, SPAN("Connection: close\r\n"));
 }
@@ -92,22 +148,23 @@ static void head_put(struct httpd_request *r, unsigned status, const char *type)
 void reply_put(struct httpd_request *r, unsigned status, const char *type,
 	       struct span body)
 {
-	bool bodiless = status == 204;
+	bool bodiless = status == 204 || status == 304;
 	int failed = 0;
 
 	if (r->state == REQUEST_BODY || !r->head.keep_alive || r->end_seen ||
 	    (r->httpd && r->httpd->draining))
 		r->last = true;
-	r->out.max = buf_len(&r->out) + body.len + REPLY_OVERHEAD;
-	head_put(r, status, type);
+	body_settle(r);
+	reply_head_put(r, status, type, body.len);
 	if (!bodiless)
 		failed |=
 			buf_putf(&r->out, "Content-Length: %zu\r\n", body.len);
 	failed |= buf_put(&r->out, SPAN("\r\n"));
-	if (!bodiless && !span_eq(r->head.method, SPAN("HEAD")))
+	if (!bodiless && !reply_is_head(r))
 		failed |= buf_put(&r->out, body);
 	must(!failed);
 	r->state = REQUEST_REPLY;
+	body_drop(r);
 }
 
 void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
@@ -129,10 +186,10 @@ void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
 void httpd_reply(struct httpd_request *r, unsigned status, const char *type,
 		 struct span body)
 {
-	must(r->state == REQUEST_HANDLER || r->state == REQUEST_GONE);
-
-	if (r->state == REQUEST_HANDLER)
-		reply_put(r, status, type, body);
+	if (request_let_go(r))
+		return;
+	must(r->state == REQUEST_HANDLER);
+	reply_put(r, status, type, body);
 	request_run(r);
 	/* r may be freed */
 }
@@ -149,13 +206,13 @@ void httpd_reply_error(struct httpd_request *r, unsigned status,
 	char message[MESSAGE_MAX];
 	va_list args;
 
-	must(r->state == REQUEST_HANDLER || r->state == REQUEST_GONE);
-
+	if (request_let_go(r))
+		return;
+	must(r->state == REQUEST_HANDLER);
 	va_start(args, fmt);
 	(void)vsnprintf(message, sizeof(message), fmt, args);
 	va_end(args);
-	if (r->state == REQUEST_HANDLER)
-		reply_put_error(r, status, code, message);
+	reply_put_error(r, status, code, message);
 	request_run(r);
 	/* r may be freed */
 }
@@ -173,68 +230,20 @@ void httpd_reply_ok(struct httpd_request *r)
 void httpd_set_header(struct httpd_request *r, const char *name,
 		      struct span value)
 {
-	if (r->extra_count == HTTPD_HEADERS_EXTRA)
+	struct span copy = arena_dup(&r->arena, span_str(name));
+	struct httpd_extra *x = arena_alloc(&r->arena, sizeof(*x));
+
+	if (!header_name_is_valid(span_str(name)) ||
+	    (value.ptr && !header_value_is_valid(value)) ||
+	    value.len > EXTRA_VALUE_MAX)
 		return;
-	value = arena_dup(&r->arena, value);
-	if (!value.ptr || !header_value_is_valid(value) || value.len > 512)
+	if (value.ptr)
+		value = arena_dup(&r->arena, value);
+	if (!x || arena_overflowed(&r->arena))
 		return;
-	r->extra[r->extra_count++] = (struct httpd_extra){ name, value };
-}
-
-/* -- streamed ------------------------------------------------------------- */
-
-void httpd_stream_start(struct httpd_request *r, unsigned status,
-			const char *type,
-			void (*gone)(void *user, struct httpd_request *r))
-{
-	must(r->state == REQUEST_HANDLER || r->state == REQUEST_GONE);
-
-	if (r->state == REQUEST_GONE)
-		return; /* the first write says so */
-	r->gone = gone;
-	r->chunks = r->head.minor >= 1;
-	r->last = !r->chunks || !r->head.keep_alive || r->end_seen;
-	r->out.max = buf_len(&r->out) + HTTPD_STREAM_MAX + REPLY_OVERHEAD;
-	head_put(r, status, type);
-	must(!buf_put_str(&r->out, r->chunks ? "Transfer-Encoding: chunked\r\n"
-					       "\r\n"
-					     : "\r\n"));
-	r->state = REQUEST_STREAM;
-	request_run(r);
-}
-
-int httpd_stream_write(struct httpd_request *r, struct span bytes)
-{
-	char head[H1_CHUNK_HEAD_SIZE];
-	size_t head_len;
-
-	if (r->state == REQUEST_GONE)
-		return -EPIPE;
-	must(r->state == REQUEST_STREAM);
-	if (!bytes.len || span_eq(r->head.method, SPAN("HEAD")))
-		return 0;
-	if (buf_len(&r->out) + bytes.len > HTTPD_STREAM_MAX)
-		return -EAGAIN;
-
-	head_len = r->chunks ? h1_chunk_head(bytes.len, head) : 0;
-	must(!buf_put(&r->out, span_of(head, head_len)));
-	must(!buf_put(&r->out, bytes));
-	if (r->chunks)
-		must(!buf_put(&r->out, SPAN("\r\n")));
-	request_run(r);
-	return r->state == REQUEST_GONE ? -EPIPE : 0;
-}
-
-void httpd_stream_end(struct httpd_request *r)
-{
-	must(r->state == REQUEST_STREAM || r->state == REQUEST_GONE);
-
-	if (r->state == REQUEST_STREAM) {
-		if (r->chunks && !span_eq(r->head.method, SPAN("HEAD")))
-			must(!buf_put(&r->out, SPAN("0\r\n\r\n")));
-		r->gone = NULL;
-		r->state = REQUEST_REPLY;
-	}
-	request_run(r);
-	/* r may be freed */
+	x->name = copy;
+	x->value = value;
+	*(r->extra ? r->extra_end : &r->extra) = x;
+	r->extra_end = &x->next;
+	r->extra_bytes += copy.len + value.len + sizeof(": \r\n");
 }

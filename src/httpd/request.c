@@ -8,8 +8,9 @@
  *
  * Nothing frees a request that a handler has: when its client leaves, the
  * stream is closed and the state becomes REQUEST_GONE; the handler's reply (or
- * httpd_stream_end) then frees it. A streaming handler hears of it by .gone,
- * always from the loop and never from inside one of its own calls.
+ * httpd_stream_end) then frees it. A handler that streams the reply hears of it
+ * by .gone, and one that reads the body by a last call of .body_fn, always from
+ * the loop and never from inside one of its own calls.
  */
 
 #include "src/httpd/request.h"
@@ -22,7 +23,7 @@
 #include "src/base/err.h"
 #include "src/io/stream.h"
 
-enum { IN_MAX = 2 * HTTPD_HEAD_MAX, PIECE = 16 * 1024 };
+enum { READ_BYTES = 16 * 1024 };
 
 enum step { STEP_WAIT, STEP_AGAIN, STEP_FREED };
 
@@ -38,13 +39,18 @@ static void request_forget(struct httpd_request *r)
 	memset(&r->head, 0, sizeof(r->head));
 	r->path = r->query = SPAN_NONE;
 	r->route = NULL;
-	r->param_count = r->extra_count = 0;
+	r->param_count = 0;
+	r->extra = NULL;
+	r->extra_bytes = 0;
 	r->id[0] = '\0';
 	arena_fini(&r->arena);
 	r->chunked = (struct h1_chunked){ 0 };
 	r->scan = (struct h1_scan){ 0 };
-	r->body_left = 0;
-	r->chunks = false;
+	r->body_left = r->dropped = 0;
+	r->body_fn = NULL;
+	r->expected = r->body_told = false;
+	r->chunks = r->sized = r->room_due = false;
+	r->room = NULL;
 	r->user = NULL;
 	r->gone = NULL;
 	buf_wipe(&r->body);
@@ -59,6 +65,7 @@ static void request_free(struct httpd_request *r)
 	struct httpd *h = r->httpd;
 
 	timer_stop(&r->timer);
+	timer_stop(&r->body_timer);
 	list_remove(&r->link);
 	r->stream = stream_free(r->stream);
 	buf_wipe(&r->in);
@@ -83,14 +90,26 @@ void request_drop(struct httpd_request *r)
 	case REQUEST_HANDLER:
 	case REQUEST_STREAM:
 		r->state = REQUEST_GONE;
+		r->body_state = BODY_OVER;
 		timer_stop(&r->timer);
-		if (r->gone)
+		timer_stop(&r->body_timer);
+		if (r->gone || (r->body_fn && !r->body_told))
 			timer_start(&r->timer, 0);
 		return;
 	case REQUEST_GONE:
+	case REQUEST_OVER:
 	case REQUEST_STATE_NUM:
 		return;
 	}
+}
+
+bool request_let_go(struct httpd_request *r)
+{
+	if (r->state != REQUEST_GONE)
+		return false;
+	r->state = REQUEST_OVER;
+	request_run(r);
+	return true; /* r may be freed */
 }
 
 /* -- bytes in and out ----------------------------------------------------- */
@@ -103,16 +122,18 @@ static bool request_fill(struct httpd_request *r)
 	char *room;
 	ssize_t n;
 
-	if (!r->in.size && buf_reserve(&r->in, IN_MAX, &room))
+	if (!r->in.size && buf_reserve(&r->in, HTTPD_IN_MAX, &room))
 		return false;
 
-	while (buf_len(&r->in) < IN_MAX && !r->end_seen) {
+	while (buf_len(&r->in) < HTTPD_IN_MAX && !r->end_seen) {
 		if (buf_reserve(&r->in,
-				MIN((size_t)PIECE, IN_MAX - buf_len(&r->in)),
+				MIN((size_t)READ_BYTES,
+				    HTTPD_IN_MAX - buf_len(&r->in)),
 				&room))
 			return false;
 		n = stream_read(r->stream, room,
-				MIN((size_t)PIECE, IN_MAX - buf_len(&r->in)));
+				MIN((size_t)READ_BYTES,
+				    HTTPD_IN_MAX - buf_len(&r->in)));
 		if (n == STREAM_AGAIN)
 			return true;
 		if (n < 0)
@@ -124,7 +145,8 @@ static bool request_fill(struct httpd_request *r)
 	return true;
 }
 
-/* Sends of .out what the stream takes. False: an error. */
+/* Gives of .out what the stream takes; the loop sends it at the end of its
+ * round. False: an error. */
 static bool request_pump(struct httpd_request *r)
 {
 	struct span piece;
@@ -132,16 +154,15 @@ static bool request_pump(struct httpd_request *r)
 
 	while (buf_len(&r->out)) {
 		piece = buf_peek(&r->out);
-		piece.len = MIN(piece.len, (size_t)PIECE);
+		piece.len = MIN(piece.len, (size_t)HTTPD_PIECE_MAX);
 		n = stream_write(r->stream, piece);
 		if (n == STREAM_AGAIN)
-			break;
+			return true;
 		if (n < 0)
 			return false;
 		buf_consume(&r->out, piece.len);
 	}
-	n = stream_flush(r->stream);
-	return !n || n == STREAM_AGAIN;
+	return true;
 }
 
 /* -- the head ------------------------------------------------------------- */
@@ -181,6 +202,15 @@ static enum step refuse(struct httpd_request *r, unsigned status,
 		request_set_id(r);
 	reply_put_error(r, status, code, message);
 	return STEP_AGAIN;
+}
+
+static enum step refuse_body(struct httpd_request *r)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "the body is larger than %zu bytes",
+		       r->httpd->limits.body);
+	return refuse(r, 413, "BODY_TOO_LARGE", text);
 }
 
 static enum step refuse_head(struct httpd_request *r, enum h1_error error)
@@ -242,19 +272,32 @@ static bool request_admit(struct httpd_request *r, enum step *ret)
 	return false;
 }
 
+static enum step request_hand_over(struct httpd_request *r)
+{
+	timer_stop(&r->timer);
+	if (!buf_len(&r->in))
+		buf_wipe(&r->in); /* it may be long until the next request */
+	r->state = REQUEST_HANDLER;
+	r->route->fn(r->httpd->ctx, r);
+	return r->state == REQUEST_HANDLER ? STEP_WAIT : STEP_AGAIN;
+}
+
 static enum step request_begin_body(struct httpd_request *r)
 {
-	size_t room_bytes;
+	size_t max = r->httpd->limits.body, room_bytes;
 	char *room;
 
-	r->body.max = HTTPD_BODY_MAX;
+	if (r->route->body == HTTPD_BODY_STREAMED) {
+		body_begin(r);
+		return request_hand_over(r);
+	}
+	r->body.max = max;
 	r->body_left = r->head.body == H1_BODY_LENGTH ? r->head.length : 0;
 	r->state = REQUEST_BODY;
-	if (r->body_left > HTTPD_BODY_MAX)
-		return refuse(r, 413, "BODY_TOO_LARGE",
-			      "the body is larger than 1 MiB");
-	room_bytes = r->head.body == H1_BODY_CHUNKED ? HTTPD_BODY_MAX
-						     : (size_t)r->body_left;
+	if (r->body_left > max)
+		return refuse_body(r);
+	room_bytes =
+		r->head.body == H1_BODY_CHUNKED ? max : (size_t)r->body_left;
 	must(!room_bytes || !buf_reserve(&r->body, room_bytes, &room));
 	if (r->head.expect_continue && r->head.body != H1_BODY_NONE &&
 	    stream_write(r->stream, SPAN("HTTP/1.1 100 Continue\r\n\r\n")) < 0)
@@ -345,14 +388,6 @@ static int body_take_length(struct httpd_request *r)
 	return !r->body_left;
 }
 
-static enum step request_hand_over(struct httpd_request *r)
-{
-	timer_stop(&r->timer);
-	r->state = REQUEST_HANDLER;
-	r->route->fn(r->httpd->ctx, r);
-	return r->state == REQUEST_HANDLER ? STEP_WAIT : STEP_AGAIN;
-}
-
 static enum step step_body(struct httpd_request *r)
 {
 	int taken = 1;
@@ -363,8 +398,7 @@ static enum step step_body(struct httpd_request *r)
 		taken = body_take_length(r);
 
 	if (taken == -ENOBUFS)
-		return refuse(r, 413, "BODY_TOO_LARGE",
-			      "the body is larger than 1 MiB");
+		return refuse_body(r);
 	if (taken < 0)
 		return refuse(r, 400, "BAD_REQUEST",
 			      h1_error_text((enum h1_error) - taken));
@@ -390,6 +424,10 @@ static enum step step_reply(struct httpd_request *r)
 		timer_start(&r->timer, HTTPD_SILENCE_MS);
 		return STEP_WAIT;
 	}
+	if (!r->last && r->body_state == BODY_DROP) {
+		timer_stop(&r->timer); /* that of the body runs */
+		return STEP_WAIT;
+	}
 	if (r->last) {
 		r->stream = stream_close(r->stream, HTTPD_LINGER_MS);
 		request_free(r);
@@ -403,12 +441,14 @@ static enum step step_reply(struct httpd_request *r)
 
 static enum step step_stream(struct httpd_request *r)
 {
+	size_t before = buf_len(&r->out);
+
 	if (!request_pump(r) || r->end_seen)
 		request_drop(r);
-	else if (buf_len(&r->out))
-		timer_start(&r->timer, HTTPD_SILENCE_MS);
-	else
+	else if (!buf_len(&r->out) || r->room)
 		timer_stop(&r->timer);
+	else if (buf_len(&r->out) < before || !r->timer.due_ms)
+		timer_start(&r->timer, HTTPD_SILENCE_MS);
 	return STEP_WAIT;
 }
 
@@ -427,7 +467,9 @@ static enum step request_step(struct httpd_request *r)
 		return step_stream(r);
 	case REQUEST_REPLY:
 		return step_reply(r);
-	case REQUEST_GONE: /* the handler let go */
+	case REQUEST_GONE:
+		return STEP_WAIT;
+	case REQUEST_OVER:
 		request_free(r);
 		return STEP_FREED;
 	case REQUEST_STATE_NUM:
@@ -437,33 +479,72 @@ static enum step request_step(struct httpd_request *r)
 }
 
 /* A refused client may still be sending: its bytes are not ours any more. */
-static void request_set_wants(struct httpd_request *r)
+static bool request_wants_bytes(const struct httpd_request *r)
 {
-	unsigned wants = 0;
-
-	if (!r->end_seen && buf_len(&r->in) < IN_MAX &&
-	    r->state != REQUEST_REPLY)
-		wants |= STREAM_READABLE;
-	if (buf_len(&r->out))
-		wants |= STREAM_WRITABLE;
-	stream_want(r->stream, wants);
+	if (r->body_state == BODY_READ || r->body_state == BODY_DROP)
+		return true;
+	return !r->end_seen && buf_len(&r->in) < HTTPD_IN_MAX &&
+	       r->state != REQUEST_REPLY && r->body_state != BODY_HELD;
 }
 
-void request_run(struct httpd_request *r)
+/* Room was asked for, or much was unsent, and now it is not. */
+static bool request_has_room(const struct httpd_request *r)
+{
+	return r->state == REQUEST_STREAM && r->room && r->room_due &&
+	       httpd_stream_unsent(r) < HTTPD_STREAM_MAX / 2;
+}
+
+static void request_set_wants(struct httpd_request *r)
+{
+	unsigned wants = STREAM_KICKED;
+
+	if (request_wants_bytes(r))
+		wants |= STREAM_READABLE;
+	if (buf_len(&r->out) ||
+	    (r->room && r->room_due && !request_has_room(r)))
+		wants |= STREAM_WRITABLE;
+	stream_want(r->stream, wants);
+	if (request_has_room(r))
+		stream_kick(r->stream);
+}
+
+/* False: r was freed. */
+static bool request_go(struct httpd_request *r)
 {
 	enum step step;
 
-	if (r->running)
-		return;
 	r->running = true;
 	do {
 		step = request_step(r);
 	} while (step == STEP_AGAIN);
 	if (step == STEP_FREED)
-		return;
+		return false;
 	r->running = false;
 	if (r->stream)
 		request_set_wants(r);
+	return true;
+}
+
+void request_run(struct httpd_request *r)
+{
+	if (!r->running)
+		(void)request_go(r);
+}
+
+/* What the client sent goes to who reads it now. False: an error. */
+static bool request_receive(struct httpd_request *r, unsigned events)
+{
+	bool fine;
+
+	if (r->body_state == BODY_READ || r->body_state == BODY_DROP) {
+		r->running = true;
+		fine = body_pump(r);
+		r->running = false;
+		return fine;
+	}
+	if (events & STREAM_READABLE && request_wants_bytes(r))
+		return request_fill(r);
+	return true;
 }
 
 static void on_stream(struct stream *s, void *ctx, unsigned events)
@@ -471,21 +552,52 @@ static void on_stream(struct stream *s, void *ctx, unsigned events)
 	struct httpd_request *r = ctx;
 
 	(void)s;
-	if ((events & STREAM_READABLE) && !request_fill(r)) {
+	if (events & (STREAM_READABLE | STREAM_KICKED) &&
+	    !request_receive(r, events)) {
 		request_drop(r);
 		return; /* r may be freed */
 	}
-	request_run(r);
+	if (!request_go(r))
+		return; /* r was freed */
+	if (request_has_room(r)) {
+		r->room_due = false;
+		r->room(r->user, r);
+		/* r may be freed */
+	}
+}
+
+/* The client has gone: its handler hears of it, from the loop. */
+static void request_tell_gone(struct httpd_request *r)
+{
+	void (*gone)(void *, struct httpd_request *) = r->gone;
+
+	r->running = true; /* so that r outlives the first call */
+	body_cut(r);
+	if (gone && r->state == REQUEST_GONE) {
+		r->gone = NULL;
+		gone(r->user, r);
+	}
+	(void)request_go(r);
+	/* r may be freed */
+}
+
+static void on_body_timer(struct timer *t)
+{
+	struct httpd_request *r =
+		container_of(t, struct httpd_request, body_timer);
+
+	r->running = true;
+	body_cut(r);
+	(void)request_go(r);
+	/* r may be freed */
 }
 
 static void on_timer(struct timer *t)
 {
 	struct httpd_request *r = container_of(t, struct httpd_request, timer);
-	void (*gone)(void *, struct httpd_request *) = r->gone;
 
-	if (r->state == REQUEST_GONE && gone) {
-		r->gone = NULL;
-		gone(r->user, r);
+	if (r->state == REQUEST_GONE) {
+		request_tell_gone(r);
 		return; /* r may be freed */
 	}
 	if ((r->state == REQUEST_HEAD && buf_len(&r->in)) ||
@@ -506,10 +618,11 @@ void request_new(struct httpd *h, struct stream *stream,
 	r->httpd = h;
 	r->stream = stream;
 	r->peer = *peer;
-	r->in.max = IN_MAX;
-	r->out.max = HTTPD_STREAM_MAX;
+	/* and what a piece held behind the end of a body */
+	r->in.max = HTTPD_IN_MAX + HTTPD_PIECE_MAX;
 	arena_init(&r->arena, HTTPD_ARENA_MAX);
 	timer_init(&r->timer, h->loop, on_timer);
+	timer_init(&r->body_timer, h->loop, on_body_timer);
 	list_init(&r->link);
 	list_push(&h->requests, &r->link);
 	h->request_count++;

@@ -18,26 +18,39 @@ enum {
 	HTTPD_LINGER_MS = 2 * 1000,
 	HTTPD_ARENA_MAX = 64 * 1024,
 	HTTPD_ID_MAX = 128,
-	HTTPD_HEADERS_EXTRA = 4,
+	HTTPD_PIECE_MAX = 256 * 1024,
+	HTTPD_DROP_MAX = 1024 * 1024, /* of a body nobody wants */
+	HTTPD_IN_MAX = 2 * HTTPD_HEAD_MAX,
 };
 
 enum request_state {
 	REQUEST_HEAD,	 /* a head is awaited; no field of a request is set */
 	REQUEST_BODY,	 /* .head and .route are set; the body is read */
-	REQUEST_HANDLER, /* .body is whole; the handler has the request */
+	REQUEST_HANDLER, /* the handler has the request; .body is whole, or
+			    .body_state tells of it */
 	REQUEST_STREAM,	 /* the handler is sending pieces of the reply */
 	REQUEST_REPLY,	 /* the handler is done; .out is being sent */
 	REQUEST_GONE,	 /* no stream; waits for the handler to let go */
+	REQUEST_OVER,	 /* no stream; the handler let go: to be freed */
 	REQUEST_STATE_NUM,
+};
+
+/* Of a body that is not read before the handler is called. */
+enum body_state {
+	BODY_OVER, /* zero: there is none, or no more of it */
+	BODY_HELD, /* the handler does not read (yet) */
+	BODY_READ, /* pieces go to .body_fn */
+	BODY_DROP, /* the reply is there already; the rest goes nowhere */
 };
 
 struct httpd_param {
 	struct span name, value;
+	bool raw; /* {name*}: not decoded */
 };
 
 struct httpd_extra {
-	const char *name;
-	struct span value;
+	struct httpd_extra *next;
+	struct span name, value; /* in the arena; value.ptr NULL: left out */
 };
 
 struct httpd_request {
@@ -68,12 +81,28 @@ struct httpd_request {
 	uint64_t body_left; /* of a body with a length */
 	struct buf body;
 
+	/* a streamed body (request_body.c) */
+	enum body_state body_state;
+	struct timer body_timer;
+	httpd_body_fn *body_fn; /* set by httpd_body_read() */
+	struct span ahead;	/* of the bytes being taken: those behind the
+				   piece that .body_fn was called for */
+	uint64_t dropped;
+	bool expected;	/* "100 Continue" is due */
+	bool body_told; /* .body_fn has heard of the end */
+
 	/* the handler's */
 	void *user;
 	void (*gone)(void *user, struct httpd_request *r);
-	struct httpd_extra extra[HTTPD_HEADERS_EXTRA];
-	unsigned extra_count;
-	bool chunks; /* the streamed reply is chunked */
+	struct httpd_extra *extra, **extra_end;
+	size_t extra_bytes;
+
+	/* a streamed reply (reply_stream.c) */
+	bool chunks; /* it is chunked */
+	bool sized;
+	uint64_t sized_left;
+	void (*room)(void *user, struct httpd_request *r);
+	bool room_due; /* .room was just set, or much is unsent */
 };
 
 /* -- the server's side (httpd.c) ------------------------------------------ */
@@ -84,9 +113,11 @@ struct httpd {
 	unsigned route_count;
 	const struct httpd_ops *ops;
 	void *ctx;
+	struct httpd_limits limits;
 	struct list listeners;
 	struct list requests;
 	unsigned request_count;
+	char *piece; /* HTTPD_PIECE_MAX bytes of a body while they are told */
 	bool draining;
 	void (*drained)(void *ctx);
 	void *drained_ctx;
@@ -104,6 +135,23 @@ void request_new(struct httpd *h, struct stream *stream,
 void request_run(struct httpd_request *r);
 /* The client is gone or unbearable; may free r. */
 void request_drop(struct httpd_request *r);
+/* The handler is done with a request whose client has gone. True: that was so,
+ * and r is freed or about to be. */
+bool request_let_go(struct httpd_request *r);
+
+/* -- a body in pieces (request_body.c) ------------------------------------ */
+
+/* At the end of the head of a STREAMED route. */
+void body_begin(struct httpd_request *r);
+/* The socket is readable, or the handler wants to go on. Callers have set
+ * r->running. False: the connection has failed. */
+WUNRES bool body_pump(struct httpd_request *r);
+/* A reply begins or is complete: is the rest of the body short enough to be
+ * read and dropped? If not, the connection closes after the reply. */
+void body_settle(struct httpd_request *r);
+void body_drop(struct httpd_request *r);
+/* Tells a reader that the body was cut, if he has not heard of its end. */
+void body_cut(struct httpd_request *r);
 
 /* -- replies (reply.c) ---------------------------------------------------- */
 
@@ -112,6 +160,11 @@ void reply_put(struct httpd_request *r, unsigned status, const char *type,
 	       struct span body);
 void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
 		     const char *message);
+/* Makes room in .out for a head and len bytes more, and puts the status line
+ * and every header but those of the body. */
+void reply_head_put(struct httpd_request *r, unsigned status, const char *type,
+		    size_t len);
+bool reply_is_head(const struct httpd_request *r);
 
 /* -- routes (route.c) ----------------------------------------------------- */
 

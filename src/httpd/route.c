@@ -45,7 +45,17 @@ bool route_decode(struct arena *a, struct span text, bool plus,
 	return true;
 }
 
-/* Does the path have the shape of the pattern? Raw parameters are noted. */
+static bool param_add(struct httpd_request *r, struct span name,
+		      struct span value, bool raw)
+{
+	if (r->param_count == HTTPD_PARAMS_MAX)
+		return false;
+	r->params[r->param_count++] = (struct httpd_param){ name, value, raw };
+	return true;
+}
+
+/* Does the path have the shape of the pattern? Parameters are noted as they
+ * stand there. */
 static bool pattern_matches(struct span pattern, struct span path,
 			    struct httpd_request *r)
 {
@@ -54,18 +64,19 @@ static bool pattern_matches(struct span pattern, struct span path,
 	r->param_count = 0;
 	while (pattern.len || path.len) {
 		want = span_cut(&pattern, '/');
+		if (span_ends(want, SPAN("*}")))
+			return param_add(r, span_of(want.ptr + 1, want.len - 3),
+					 path, true);
 		found = span_cut(&path, '/');
 		if (!span_starts(want, SPAN("{"))) {
 			if (!span_eq(want, found))
 				return false;
 			continue;
 		}
-		if (!found.len || r->param_count == HTTPD_PARAMS_MAX)
+		if (!found.len ||
+		    !param_add(r, span_of(want.ptr + 1, want.len - 2), found,
+			       false))
 			return false;
-		r->params[r->param_count++] = (struct httpd_param){
-			.name = span_of(want.ptr + 1, want.len - 2),
-			.value = found,
-		};
 	}
 	return true;
 }
@@ -73,7 +84,7 @@ static bool pattern_matches(struct span pattern, struct span path,
 /* HEAD is answered by the route of GET. */
 static bool method_matches(const char *method, struct span asked)
 {
-	return span_eq(asked, span_str(method)) ||
+	return !strcmp(method, "*") || span_eq(asked, span_str(method)) ||
 	       (span_eq(asked, SPAN("HEAD")) && !strcmp(method, "GET"));
 }
 
@@ -82,7 +93,8 @@ static int params_decode(struct httpd_request *r)
 	unsigned i;
 
 	for (i = 0; i < r->param_count; i++)
-		if (!route_decode(&r->arena, r->params[i].value, false,
+		if (!r->params[i].raw &&
+		    !route_decode(&r->arena, r->params[i].value, false,
 				  &r->params[i].value))
 			return ROUTE_E_BAD_PARAM;
 	return 0;

@@ -49,6 +49,8 @@ static unsigned stream_events(const struct stream *s)
 
 	if (s->news & NEWS_CONNECTED)
 		events |= STREAM_CONNECTED;
+	if (s->news & NEWS_KICK)
+		events |= STREAM_KICKED;
 	if (stream_has_input(s) ||
 	    (s->phase == PHASE_OPEN && s->in == SIDE_OPEN &&
 	     s->watch.ready & WATCH_READ && !s->paused))
@@ -91,6 +93,8 @@ static void stream_deliver(struct stream *s)
 		return;
 	if (events & STREAM_CONNECTED)
 		s->news &= ~(unsigned)NEWS_CONNECTED;
+	if (events & STREAM_KICKED)
+		s->news &= ~(unsigned)NEWS_KICK;
 	if (events & STREAM_WRITABLE || stream_has_input(s))
 		watch_kick(&s->watch);
 	s->fn(s, s->ctx, events);
@@ -268,6 +272,12 @@ void stream_want(struct stream *s, unsigned events)
 unsigned stream_wanted(const struct stream *s)
 {
 	return s->wanted;
+}
+
+void stream_kick(struct stream *s)
+{
+	s->news |= NEWS_KICK;
+	watch_kick(&s->watch);
 }
 
 int stream_error(const struct stream *s)

@@ -27,6 +27,7 @@ enum stream_event {
 	STREAM_READABLE = 1, /* bytes, end of stream, or an error to read */
 	STREAM_WRITABLE = 2, /* the output queue has room (again) */
 	STREAM_CONNECTED = 4,
+	STREAM_KICKED = 8, /* stream_kick() was called */
 };
 
 /* READABLE and WRITABLE are levels: they are told every round while they are
@@ -64,6 +65,8 @@ struct stream *stream_close(struct stream *s, uint64_t linger_ms);
 void stream_set_owner(struct stream *s, stream_fn *fn, void *ctx);
 void stream_want(struct stream *s, unsigned events); /* replaces the mask */
 unsigned stream_wanted(const struct stream *s);
+/* Calls the owner from the loop once, with STREAM_KICKED, if that is wanted. */
+void stream_kick(struct stream *s);
 
 /* > 0 bytes, 0 end of stream, STREAM_AGAIN, or -errno (-EPROTO: TLS failed,
  * see stream_tls_error()). A failed write does not hide what the peer sent

@@ -23,7 +23,7 @@ enum side {
 };
 
 /* What the owner has not been told yet. */
-enum news { NEWS_CONNECTED = 1, NEWS_END = 2, NEWS_ERROR = 4 };
+enum news { NEWS_CONNECTED = 1, NEWS_END = 2, NEWS_ERROR = 4, NEWS_KICK = 8 };
 
 struct tls;
 
