@@ -37,6 +37,7 @@ struct child_spec {
 	gid_t gid; /* without has_gid: the user's own, or the uid's number */
 	/* -1: /dev/null. Borrowed: the caller closes his ends. */
 	int in, out, err;
+	int channel;   /* > 0: becomes fd 3 of the program; 0: none */
 	bool terminal; /* `in` becomes its controlling terminal */
 };
 
