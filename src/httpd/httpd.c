@@ -4,7 +4,6 @@
 #include "src/httpd/httpd.h"
 
 #include <errno.h>
-#include <openssl/ssl.h>
 #include <stdlib.h>
 
 #include "src/base/err.h"
@@ -14,13 +13,15 @@
 
 enum { ACCEPT_PAUSE_MS = 200 };
 
+int (*httpd_tls_start)(struct ssl_ctx_st *tls, struct stream *s);
+
 struct listener {
 	struct httpd *httpd;
 	struct list link;
 	struct watch watch;
 	struct timer pause; /* out of descriptors: try again */
 	int fd;
-	SSL_CTX *tls; /* borrowed; NULL = plain */
+	struct ssl_ctx_st *tls; /* borrowed; NULL = plain */
 };
 
 /* -- accepting ------------------------------------------------------------ */
@@ -43,16 +44,6 @@ static bool peer_read(int fd, const struct sockaddr_storage *from,
 	return true;
 }
 
-static int listener_start_tls(struct listener *l, struct stream *s)
-{
-	SSL *ssl = SSL_new(l->tls);
-
-	if (!ssl)
-		return err_origin(-ENOMEM);
-	SSL_set_accept_state(ssl);
-	return stream_start_tls(s, ssl);
-}
-
 /* Takes fd. */
 static void listener_greet(struct listener *l, int fd,
 			   const struct sockaddr_storage *from)
@@ -67,7 +58,7 @@ static void listener_greet(struct listener *l, int fd,
 	}
 	if (stream_new(l->httpd->loop, fd, &s))
 		return;
-	if (l->tls && listener_start_tls(l, s)) {
+	if (l->tls && httpd_tls_start(l->tls, s)) {
 		stream_free(s);
 		return;
 	}
@@ -110,11 +101,12 @@ static void on_pause_over(struct timer *t)
 	watch_want(&l->watch, WATCH_READ);
 }
 
-int httpd_listen_fd(struct httpd *h, int fd, SSL_CTX *tls)
+int httpd_listen_fd(struct httpd *h, int fd, struct ssl_ctx_st *tls)
 {
 	struct listener *l = must_alloc(sizeof(*l));
 	int r;
 
+	must(!tls || httpd_tls_start);
 	r = watch_init(&l->watch, h->loop, fd, on_accept);
 	if (r) {
 		(void)fd_close(fd);
@@ -138,7 +130,8 @@ int httpd_listen_unix(struct httpd *h, const char *path, mode_t mode)
 	return fd < 0 ? fd : httpd_listen_fd(h, fd, NULL);
 }
 
-int httpd_listen_tcp(struct httpd *h, const struct addr *at, SSL_CTX *tls)
+int httpd_listen_tcp(struct httpd *h, const struct addr *at,
+		     struct ssl_ctx_st *tls)
 {
 	int fd = httpd_bind_tcp(at);
 

@@ -13,8 +13,8 @@
  * One request at a time per connection; pipelined ones wait. Every reply
  * carries X-Request-ID (the client's, or a fresh one).
  *
- * TLS is in a file of its own (tls.h): a program that never listens with TLS
- * links no OpenSSL.
+ * TLS is in a file of its own (tls.c): a program that never calls
+ * httpd_tls_new() links no OpenSSL.
  */
 #pragma once
 
@@ -95,7 +95,8 @@ void httpd_set_limits(struct httpd *h, const struct httpd_limits *limits);
  * them go nowhere. */
 struct httpd *httpd_free(struct httpd *h);
 
-/* Takes a bound, listening fd. tls NULL = plain; else borrowed. */
+/* Takes a bound, listening fd. tls NULL = plain; else one of httpd_tls_new(),
+ * borrowed. */
 WUNRES int httpd_listen_fd(struct httpd *h, int fd, struct ssl_ctx_st *tls);
 /* Binds and listens: replaces a dead socket at path, refuses one that answers
  * (-EADDRINUSE). mode as for chmod(2). */

@@ -123,6 +123,8 @@ struct httpd {
 	void *drained_ctx;
 };
 
+/* Starts TLS on an accepted stream; NULL until httpd_tls_new() was called. */
+extern int (*httpd_tls_start)(struct ssl_ctx_st *tls, struct stream *s);
 /* A request of h was freed: go on with a drain. */
 void httpd_request_left(struct httpd *h);
 

@@ -40,7 +40,7 @@ static bool stream_has_input(const struct stream *s)
 		return true;
 	if (s->phase != PHASE_OPEN)
 		return false;
-	return buf_len(&s->input) || (s->tls && tls_has_input(s));
+	return buf_len(&s->input) || stream_has_decrypted(s);
 }
 
 static unsigned stream_events(const struct stream *s)
@@ -128,7 +128,7 @@ static void stream_on_ready(struct watch *w, unsigned ready)
 	if (s->phase == PHASE_CONNECTING && w->ready & WATCH_WRITE)
 		stream_finish_connect(s);
 	if (s->phase == PHASE_HANDSHAKING)
-		tls_handshake(s);
+		s->tls_ops->handshake(s);
 	if (buf_len(&s->output) && w->ready & WATCH_WRITE)
 		(void)stream_flush(s);
 	stream_rearm(s);
@@ -236,7 +236,8 @@ struct stream *stream_free(struct stream *s)
 	list_remove(&s->flush.link);
 	list_remove(&s->recent);
 	pace_leave(s);
-	s->tls = tls_free(s);
+	if (s->tls)
+		s->tls_ops->free(s);
 	buf_fini(&s->input);
 	buf_fini(&s->output);
 	s->fd = fd_close(s->fd);

@@ -92,7 +92,7 @@ struct stream *stream_close_alert(struct stream *s, uint8_t alert)
 
 	if (!s)
 		return NULL;
-	if (s->out == SIDE_OPEN && (!s->tls || tls_is_silent(s)))
+	if (s->out == SIDE_OPEN && (!s->tls || s->tls_ops->is_silent(s)))
 		must(buf_put(&s->output, span_of(record, sizeof(record))) == 0);
 	return stream_close(s, ALERT_LINGER_MS);
 }

@@ -27,6 +27,18 @@ enum news { NEWS_CONNECTED = 1, NEWS_END = 2, NEWS_ERROR = 4, NEWS_KICK = 8 };
 
 struct tls;
 
+/* What a stream under TLS does differently. Reached through the stream and
+ * named in stream_tls.c alone, so that a program that starts no TLS is linked
+ * without OpenSSL. */
+struct tls_ops {
+	void (*handshake)(struct stream *s);
+	ssize_t (*read)(struct stream *s, void *dst, size_t len);
+	int (*write)(struct stream *s, struct span bytes);
+	void (*shutdown)(struct stream *s);	   /* queues close_notify */
+	bool (*is_silent)(const struct stream *s); /* has sent nothing yet */
+	void (*free)(struct stream *s);
+};
+
 struct stream {
 	struct watch watch;
 	struct flush flush;
@@ -46,12 +58,14 @@ struct stream {
 	 * without memory when they are empty. */
 	struct buf input, output;
 	uint64_t bytes_in, bytes_out;
-	struct tls *tls; /* NULL = plain */
+	struct tls *tls;	       /* NULL = plain */
+	const struct tls_ops *tls_ops; /* with tls */
+	bool tls_pending; /* SSL holds decrypted bytes: as of the last read */
 
-	struct pace *pace;  /* who says how much may be read; NULL = nobody */
-	struct list paced;  /* in the line of the pace */
-	uint64_t share;	    /* was called from the line, to read so much */
-	bool paused;	    /* stands in it */
+	struct pace *pace; /* who says how much may be read; NULL = nobody */
+	struct list paced; /* in the line of the pace */
+	uint64_t share;	   /* was called from the line, to read so much */
+	bool paused;	   /* stands in it */
 
 	/* Somebody in this folder owns the stream: called instead of fn, and
 	 * the bits of the watch it waits for. */
@@ -59,6 +73,12 @@ struct stream {
 	void *hook_ctx;
 	unsigned hook_bits;
 };
+
+/* Decrypted bytes wait to be read. */
+static inline bool stream_has_decrypted(const struct stream *s)
+{
+	return s->tls_pending && s->in == SIDE_OPEN;
+}
 
 /* stream.c: sets what the watch waits for, after any change of state. */
 void stream_rearm(struct stream *s);
@@ -83,12 +103,3 @@ void pace_leave(struct stream *s);
 void stream_end_output(struct stream *s);
 /* Output was queued: sent at the end of the round. */
 void stream_dirty(struct stream *s);
-
-/* stream_tls.c */
-void tls_handshake(struct stream *s);
-ssize_t tls_read(struct stream *s, void *dst, size_t len);
-int tls_write(struct stream *s, struct span bytes);
-void tls_shutdown(struct stream *s); /* queues close_notify */
-bool tls_has_input(const struct stream *s);
-bool tls_is_silent(const struct stream *s); /* has sent nothing yet */
-struct tls *tls_free(struct stream *s);

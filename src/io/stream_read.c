@@ -120,7 +120,7 @@ static ssize_t stream_read_any(struct stream *s, void *dst, size_t len)
 	if (s->phase != PHASE_OPEN)
 		return STREAM_AGAIN;
 	if (s->tls)
-		return tls_read(s, dst, len);
+		return s->tls_ops->read(s, dst, len);
 	if (buf_len(&s->input))
 		return stream_read_unread(s, dst, len);
 	if (s->in == SIDE_ENDED)
@@ -137,7 +137,7 @@ ssize_t stream_read(struct stream *s, void *dst, size_t len)
 	n = stream_read_any(s, dst, len);
 	if (n > 0) {
 		if (s->wanted & STREAM_READABLE &&
-		    (buf_len(&s->input) || (s->tls && tls_has_input(s))))
+		    (buf_len(&s->input) || stream_has_decrypted(s)))
 			watch_kick(&s->watch);
 		return n;
 	}

@@ -48,7 +48,6 @@ struct tls {
 	struct span window; /* ciphertext SSL may take */
 	bool window_is_input;
 	bool ready;	/* the handshake was done */
-	bool pending;	/* SSL holds decrypted bytes: as of the last read */
 	bool sent;	/* some record was queued */
 	bool asked;	/* stream_write() runs */
 	size_t unasked; /* bytes queued otherwise since the queue was empty */
@@ -117,34 +116,6 @@ static void method_init(void)
 	must(BIO_meth_set_read_ex(method, window_read));
 	must(BIO_meth_set_write_ex(method, queue_write));
 	must(BIO_meth_set_ctrl(method, queue_ctrl));
-}
-
-int stream_start_tls(struct stream *s, struct ssl_st *ssl)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	BIO *bio;
-
-	if (s->tls) {
-		SSL_free(ssl);
-		return err_origin(-EINVAL);
-	}
-	(void)pthread_once(&once, method_init);
-	bio = BIO_new(method);
-	must(bio != NULL);
-	BIO_set_data(bio, s);
-	BIO_set_init(bio, 1);
-
-	s->tls = must_alloc(sizeof(*s->tls));
-	s->tls->ssl = ssl;
-	SSL_set_bio(ssl, bio, bio);
-	SSL_set_read_ahead(ssl, 0);
-	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS |
-				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	if (s->phase == PHASE_OPEN)
-		s->phase = PHASE_HANDSHAKING;
-	stream_rearm(s);
-	watch_kick(&s->watch);
-	return 0;
 }
 
 /* A window that is not empty: > 0; else as stream_read(). room: how much
@@ -261,6 +232,15 @@ static bool tls_must_wait(struct stream *s, int r)
 	}
 }
 
+static void tls_shutdown(struct stream *s)
+{
+	if (!s->tls->ready || s->error == -EPROTO)
+		return;
+	errors_clear();
+	(void)SSL_shutdown(s->tls->ssl);
+	errors_clear();
+}
+
 static void tls_handshake_done(struct stream *s)
 {
 	s->phase = PHASE_OPEN;
@@ -307,7 +287,7 @@ static bool tls_handshake_step(struct stream *s)
 	return false;
 }
 
-void tls_handshake(struct stream *s)
+static void tls_handshake(struct stream *s)
 {
 	while (tls_handshake_step(s))
 		;
@@ -384,7 +364,7 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 	return s->in == SIDE_ENDED ? s->read_error : STREAM_AGAIN;
 }
 
-ssize_t tls_read(struct stream *s, void *dst, size_t len)
+static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 {
 	ssize_t n;
 
@@ -394,7 +374,7 @@ ssize_t tls_read(struct stream *s, void *dst, size_t len)
 	(void)SSL_clear_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	n = tls_read_records(s, dst, len);
 	(void)SSL_set_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
-	s->tls->pending = SSL_pending(s->tls->ssl) > 0;
+	s->tls_pending = SSL_pending(s->tls->ssl) > 0;
 	window_settle(s);
 	/* An answer to a key update, or an alert. */
 	if (buf_len(&s->output))
@@ -402,7 +382,7 @@ ssize_t tls_read(struct stream *s, void *dst, size_t len)
 	return n;
 }
 
-int tls_write(struct stream *s, struct span bytes)
+static int tls_write(struct stream *s, struct span bytes)
 {
 	size_t records = bytes.len / RECORD_BYTES + 1;
 	char *room;
@@ -427,31 +407,15 @@ int tls_write(struct stream *s, struct span bytes)
 	return s->error;
 }
 
-void tls_shutdown(struct stream *s)
-{
-	if (!s->tls->ready || s->error == -EPROTO)
-		return;
-	errors_clear();
-	(void)SSL_shutdown(s->tls->ssl);
-	errors_clear();
-}
-
-bool tls_has_input(const struct stream *s)
-{
-	return s->in == SIDE_OPEN && s->tls->pending;
-}
-
-bool tls_is_silent(const struct stream *s)
+static bool tls_is_silent(const struct stream *s)
 {
 	return !s->tls->sent;
 }
 
-struct tls *tls_free(struct stream *s)
+static void tls_free(struct stream *s)
 {
 	struct tls *tls = s->tls;
 
-	if (!tls)
-		return NULL;
 	/* A session stays resumable though the peer may never have answered
 	 * our close_notify; not after a failure. */
 	if (s->error != -EPROTO)
@@ -460,7 +424,46 @@ struct tls *tls_free(struct stream *s)
 	SSL_free(tls->ssl);
 	free(tls->error);
 	free(tls);
-	return NULL;
+	s->tls = NULL;
+	s->tls_pending = false;
+}
+
+static const struct tls_ops ops = {
+	.handshake = tls_handshake,
+	.read = tls_read,
+	.write = tls_write,
+	.shutdown = tls_shutdown,
+	.is_silent = tls_is_silent,
+	.free = tls_free,
+};
+
+int stream_start_tls(struct stream *s, struct ssl_st *ssl)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	BIO *bio;
+
+	if (s->tls) {
+		SSL_free(ssl);
+		return err_origin(-EINVAL);
+	}
+	(void)pthread_once(&once, method_init);
+	bio = BIO_new(method);
+	must(bio != NULL);
+	BIO_set_data(bio, s);
+	BIO_set_init(bio, 1);
+
+	s->tls = must_alloc(sizeof(*s->tls));
+	s->tls->ssl = ssl;
+	s->tls_ops = &ops;
+	SSL_set_bio(ssl, bio, bio);
+	SSL_set_read_ahead(ssl, 0);
+	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS |
+				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	if (s->phase == PHASE_OPEN)
+		s->phase = PHASE_HANDSHAKING;
+	stream_rearm(s);
+	watch_kick(&s->watch);
+	return 0;
 }
 
 struct ssl_st *stream_ssl(const struct stream *s)

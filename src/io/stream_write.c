@@ -134,7 +134,7 @@ static int stream_write_any(struct stream *s, struct span bytes)
 	}
 	/* TLS on a connect that is not done: no handshake, no bytes. */
 	if (s->tls)
-		return s->phase == PHASE_OPEN ? tls_write(s, bytes)
+		return s->phase == PHASE_OPEN ? s->tls_ops->write(s, bytes)
 					      : STREAM_AGAIN;
 	return stream_write_plain(s, bytes);
 }
@@ -160,6 +160,6 @@ void stream_shutdown_write(struct stream *s)
 		return;
 	s->out = SIDE_ENDING;
 	if (s->tls && s->phase == PHASE_OPEN)
-		tls_shutdown(s);
+		s->tls_ops->shutdown(s);
 	flush_later(s->watch.loop, &s->flush);
 }
