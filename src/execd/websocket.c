@@ -146,6 +146,11 @@ int websocket_send(struct websocket *w, enum ws_opcode opcode,
 	return 0;
 }
 
+size_t websocket_unsent(const struct websocket *w)
+{
+	return w->stream ? stream_unsent(w->stream) : 0;
+}
+
 void websocket_hold(struct websocket *w, bool held)
 {
 	if (!w->stream || w->held == held)

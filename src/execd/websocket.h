@@ -111,6 +111,8 @@ WUNRES int websocket_connect(struct stream *s,
  * or lost, .closed will follow. */
 WUNRES int websocket_send(struct websocket *w, enum ws_opcode opcode,
 			  struct span bytes);
+/* Bytes that were taken and have not left yet. */
+size_t websocket_unsent(const struct websocket *w);
 /* Reads nothing from the peer until it is let go; silence is not counted
  * meanwhile. */
 void websocket_hold(struct websocket *w, bool held);

@@ -32,7 +32,8 @@ static bool websocket_is_asked(const struct httpd_request *r)
 {
 	const struct h1_request *head = httpd_head(r);
 
-	return head->minor == 1 && head->upgrade &&
+	return span_eq(head->method, SPAN("GET")) && head->minor == 1 &&
+	       head->upgrade &&
 	       headers_have_token(&head->headers, HEADER_UPGRADE,
 				  SPAN("websocket"));
 }
