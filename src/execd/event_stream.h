@@ -34,7 +34,11 @@ struct event_stream *event_stream_new(struct execd *e, struct httpd_request *r,
 void event_stream_put(struct event_stream *s, const struct event *ev);
 void event_stream_text(struct event_stream *s, enum event_type type,
 		       struct span text);
-bool event_stream_is_full(const struct event_stream *s);
+/* Between the two, events are kept to be sent as one piece. They may not be
+ * nested. */
+void event_stream_hold(struct event_stream *s);
+void event_stream_release(struct event_stream *s);
+bool event_stream_is_full(struct event_stream *s);
 /* Ends the reply after `last` (a terminal event; NULL = none). Returns NULL. */
 struct event_stream *event_stream_end(struct event_stream *s,
 				      const struct event *last);

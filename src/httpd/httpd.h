@@ -187,6 +187,9 @@ size_t httpd_stream_unsent(const struct httpd_request *r);
  * function is set: the handler decides. */
 void httpd_stream_on_room(struct httpd_request *r,
 			  void (*fn)(void *user, struct httpd_request *r));
+/* Another number of bytes than half of HTTPD_STREAM_MAX for "room", at most
+ * that; for the life of this reply. */
+void httpd_stream_set_room(struct httpd_request *r, size_t bytes);
 /* The reply cannot be finished: closes the connection so that the client sees
  * it was cut. Ends the request. */
 void httpd_stream_abort(struct httpd_request *r);

@@ -99,10 +99,21 @@ int httpd_stream_write(struct httpd_request *r, struct span bytes)
 	piece_put(r, bytes);
 	if (r->chunks)
 		piece_put(r, SPAN("\r\n"));
-	if (httpd_stream_unsent(r) >= HTTPD_STREAM_MAX / 2)
+	if (httpd_stream_unsent(r) >= reply_room_bytes(r))
 		r->room_due = true;
 	request_run(r);
 	return r->state == REQUEST_GONE ? -EPIPE : 0;
+}
+
+size_t reply_room_bytes(const struct httpd_request *r)
+{
+	return r->room_bytes ? r->room_bytes : HTTPD_STREAM_MAX / 2;
+}
+
+void httpd_stream_set_room(struct httpd_request *r, size_t bytes)
+{
+	must(bytes && bytes <= HTTPD_STREAM_MAX / 2);
+	r->room_bytes = bytes;
 }
 
 void httpd_stream_on_room(struct httpd_request *r,

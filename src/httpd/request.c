@@ -51,6 +51,7 @@ static void request_forget(struct httpd_request *r)
 	r->expected = r->body_told = false;
 	r->chunks = r->sized = r->room_due = false;
 	r->room = NULL;
+	r->room_bytes = 0;
 	r->user = NULL;
 	r->gone = NULL;
 	buf_wipe(&r->body);
@@ -491,7 +492,7 @@ static bool request_wants_bytes(const struct httpd_request *r)
 static bool request_has_room(const struct httpd_request *r)
 {
 	return r->state == REQUEST_STREAM && r->room && r->room_due &&
-	       httpd_stream_unsent(r) < HTTPD_STREAM_MAX / 2;
+	       httpd_stream_unsent(r) < reply_room_bytes(r);
 }
 
 static void request_set_wants(struct httpd_request *r)

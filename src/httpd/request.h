@@ -103,6 +103,7 @@ struct httpd_request {
 	uint64_t sized_left;
 	void (*room)(void *user, struct httpd_request *r);
 	bool room_due; /* .room was just set, or much is unsent */
+	size_t room_bytes; /* what is much; 0: as usual */
 };
 
 /* -- the server's side (httpd.c) ------------------------------------------ */
@@ -167,6 +168,8 @@ void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
 void reply_head_put(struct httpd_request *r, unsigned status, const char *type,
 		    size_t len);
 bool reply_is_head(const struct httpd_request *r);
+/* From how many unsent bytes on a streamed reply has no room. */
+size_t reply_room_bytes(const struct httpd_request *r);
 
 /* -- routes (route.c) ----------------------------------------------------- */
 

@@ -19,6 +19,17 @@ struct diag;
 struct env;
 struct execd;
 
+/* What could not be done. The first is ours, the others may be the fault of
+ * who asked. */
+enum child_stage {
+	CHILD_STAGE_FORK,
+	CHILD_STAGE_FILES, /* its first descriptors, its terminal */
+	CHILD_STAGE_USER,
+	CHILD_STAGE_CWD,
+	CHILD_STAGE_EXEC,
+	CHILD_STAGE_NUM,
+};
+
 struct child {
 	struct reaper_child reaped;
 	struct execd *execd;
@@ -26,6 +37,7 @@ struct child {
 	bool exited; /* then: */
 	int status;  /* as of waitpid() */
 	void (*on_exit)(struct child *c);
+	enum child_stage failed; /* after child_start() failed */
 };
 
 struct child_spec {
@@ -37,12 +49,15 @@ struct child_spec {
 	gid_t gid; /* without has_gid: the user's own, or the uid's number */
 	/* -1: /dev/null. Borrowed: the caller closes his ends. */
 	int in, out, err;
-	int channel;   /* > 0: becomes fd 3 of the program; 0: none */
+	/* > 0: becomes that fd of the program (0: fd 3); 0: none */
+	int channel, channel_as;
 	bool terminal; /* `in` becomes its controlling terminal */
 };
 
 /* 0: it runs, and c->on_exit is called from the loop. -errno with a sentence
- * in d. */
+ * in d, and c->failed set. The daemon waits CHILD_START_MS at most for a
+ * directory or a program that hangs (-ETIMEDOUT). */
+enum { CHILD_START_MS = 2000 };
 WUNRES int child_start(struct execd *e, struct child *c,
 		       const struct child_spec *spec, struct diag *d);
 /* To the whole group; nothing after the exit of the leader was told unless
@@ -51,6 +66,9 @@ void child_signal(struct child *c, int signal, bool always);
 /* Kills and forgets. */
 void child_fini(struct child *c);
 
+/* Does a process of its group live (or wait to be reaped)? */
+bool child_group_lives(const struct child *c);
+
 /* bash when the image has one, else sh; NULL: the image has no shell. Looked up
- * once per second at most: an image changes while it runs. */
-const char *child_shell(struct execd *e);
+ * anew each time: an image changes while it runs. Static storage. */
+const char *child_shell(const struct execd *e);

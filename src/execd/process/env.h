@@ -3,14 +3,19 @@
  *
  * Later sources win: the daemon's own environment (without EXECD_* and what is
  * secret in it: EXECD_ACCESS_TOKEN, JUPYTER_TOKEN), then the file named by
- * EXECD_ENVS (read anew each time; NAME=value lines), then the pairs of the
- * call.
+ * EXECD_ENVS (read anew each time; at most 1 MiB), then the pairs of the call.
+ *
+ * A line of the file is NAME=value, with or without "export " before it and
+ * quotes around the value; $NAME and ${NAME} stand for what is set before it,
+ * but in single quotes. Empty lines, comments (#) and anything else are passed
+ * over.
  */
 #pragma once
 
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
+struct buf;
 struct env;
 
 struct env *env_new(void);
@@ -22,3 +27,6 @@ void env_unset(struct env *v, struct span name);
 const char *env_get(const struct env *v, const char *name);
 /* For exec; valid until the next call on v. */
 const char *const *env_list(struct env *v);
+/* Appends text with each $NAME and ${NAME} replaced; by nothing when it is not
+ * set. 0 or -ENOBUFS. */
+WUNRES int env_expand(const struct env *v, struct span text, struct buf *out);

@@ -29,9 +29,12 @@ struct output {
 	struct watch watch;
 	int fd; /* -1: none */
 	bool ended;
+	bool draining; /* then: */
+	size_t left;   /* of what was in the pipe when the program exited */
 	enum event_type type;	     /* EVENT_STDOUT or EVENT_STDERR */
 	struct event_stream *stream; /* NULL: drop */
 	struct lines lines;
+	struct buf rest; /* read when the stream became full */
 };
 
 /* Makes a pipe; *write_end is the caller's, to give to the program and close.

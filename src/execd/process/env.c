@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* env.c - the environment of a program to start
+ *
+ * How it works: "NAME=value" strings in an array, found by a map from the name
+ * to the place, because a request may bring tens of thousands of them.
+ */
+
+#include "src/execd/process/env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/base/map.h"
+
+enum { FILE_BYTES_MAX = 1024 * 1024, VALUE_BYTES_MAX = 128 * 1024 };
+
+struct env {
+	char **entries; /* with a NULL behind the last */
+	size_t count, size;
+	struct map places; /* name -> index + 1 */
+};
+
+extern char **environ;
+
+/* -- the table ------------------------------------------------------------ */
+
+static size_t place_find(const struct env *v, struct span name)
+{
+	return (size_t)(uintptr_t)map_find(&v->places, name);
+}
+
+static void place_set(struct env *v, struct span name, size_t place)
+{
+	(void)map_set(&v->places, name, (void *)(uintptr_t)place);
+}
+
+static struct span entry_name(const char *entry)
+{
+	struct span all = span_str(entry);
+
+	return span_of(all.ptr, span_find(all, '='));
+}
+
+static bool holds_nul(struct span s)
+{
+	return span_find(s, '\0') < s.len;
+}
+
+static char *entry_make(struct span name, struct span value)
+{
+	char *entry = must_alloc(name.len + value.len + 2);
+
+	memcpy(entry, name.ptr, name.len);
+	entry[name.len] = '=';
+	if (value.len)
+		memcpy(entry + name.len + 1, value.ptr, value.len);
+	return entry;
+}
+
+int env_set(struct env *v, struct span name, struct span value)
+{
+	size_t place;
+
+	if (!name.len || span_find(name, '=') < name.len || holds_nul(name) ||
+	    holds_nul(value))
+		return -EINVAL;
+	place = place_find(v, name);
+	if (place) {
+		free(v->entries[place - 1]);
+		v->entries[place - 1] = entry_make(name, value);
+		return 0;
+	}
+	if (v->count + 2 > v->size) {
+		v->size = v->size ? 2 * v->size : 64;
+		v->entries =
+			must_realloc(v->entries, v->size * sizeof(*v->entries));
+	}
+	v->entries[v->count++] = entry_make(name, value);
+	v->entries[v->count] = NULL;
+	place_set(v, name, v->count);
+	return 0;
+}
+
+void env_unset(struct env *v, struct span name)
+{
+	size_t place = place_find(v, name);
+	char *last;
+
+	if (!place)
+		return;
+	free(v->entries[place - 1]);
+	(void)map_take(&v->places, name);
+	last = v->entries[--v->count];
+	if (place - 1 != v->count) {
+		v->entries[place - 1] = last;
+		place_set(v, entry_name(last), place);
+	}
+	v->entries[v->count] = NULL;
+}
+
+const char *env_get(const struct env *v, const char *name)
+{
+	size_t place = place_find(v, span_str(name));
+
+	return place ? v->entries[place - 1] + strlen(name) + 1 : NULL;
+}
+
+const char *const *env_list(struct env *v)
+{
+	static const char *const none[] = { NULL };
+
+	return v->count ? (const char *const *)v->entries : none;
+}
+
+/* -- $NAME ---------------------------------------------------------------- */
+
+static size_t name_len(struct span s)
+{
+	size_t i = 0;
+	char c;
+
+	for (; i < s.len; i++) {
+		c = span_lower_char(s.ptr[i]);
+		if (c != '_' && !(c >= 'a' && c <= 'z') &&
+		    !(i && c >= '0' && c <= '9'))
+			break;
+	}
+	return i;
+}
+
+/* Takes "$NAME" or "${NAME}" from the front of *s; SPAN_NONE: it is neither. */
+static struct span name_take(struct span *s)
+{
+	struct span rest = span_from(*s, 1), name;
+	bool braced = span_starts(rest, SPAN("{"));
+
+	rest = span_from(rest, braced);
+	name = span_of(rest.ptr, name_len(rest));
+	rest = span_from(rest, name.len);
+	if (!name.len || (braced && !span_starts(rest, SPAN("}"))))
+		return SPAN_NONE;
+	*s = span_from(rest, braced);
+	return name;
+}
+
+int env_expand(const struct env *v, struct span text, struct buf *out)
+{
+	struct span name;
+	size_t run, place;
+	int r = 0;
+
+	while (text.len && !r) {
+		run = span_find(text, '$');
+		r = buf_put(out, span_of(text.ptr, run));
+		text = span_from(text, run);
+		if (r || !text.len)
+			break;
+		name = name_take(&text);
+		if (!name.ptr) {
+			r = buf_put(out, SPAN("$"));
+			text = span_from(text, 1);
+			continue;
+		}
+		place = place_find(v, name);
+		if (place)
+			r = buf_put_str(out,
+					v->entries[place - 1] + name.len + 1);
+	}
+	return r;
+}
+
+/* -- where it comes from -------------------------------------------------- */
+
+static void take_environ(struct env *v)
+{
+	struct span name;
+	char **at;
+
+	for (at = environ; at && *at; at++) {
+		name = entry_name(*at);
+		if (span_starts(name, SPAN("EXECD_")) ||
+		    span_eq(name, SPAN("JUPYTER_TOKEN")) || !(*at)[name.len])
+			continue;
+		(void)!env_set(v, name, span_str(*at + name.len + 1));
+	}
+}
+
+/* Cuts matching quotes off; true: they were single ones, in which $ is $. */
+static bool quotes_cut(struct span *value)
+{
+	char quote = value->len >= 2 ? value->ptr[0] : '\0';
+
+	if ((quote != '"' && quote != '\'') ||
+	    value->ptr[value->len - 1] != quote)
+		return false;
+	*value = span_of(value->ptr + 1, value->len - 2);
+	return quote == '\'';
+}
+
+/* One line of the file; what is no NAME=value is passed over. */
+static void take_line(struct env *v, struct span line)
+{
+	struct buf value = BUF_INIT(VALUE_BYTES_MAX);
+	struct span name;
+
+	line = span_trim(line);
+	if (span_starts(line, SPAN("#")))
+		return;
+	if (span_starts(line, SPAN("export ")))
+		line = span_trim(span_from(line, 7));
+	if (span_find(line, '=') == line.len)
+		return;
+	name = span_cut(&line, '=');
+	if (quotes_cut(&line))
+		(void)!env_set(v, name, line);
+	else if (!env_expand(v, line, &value))
+		(void)!env_set(v, name, buf_peek(&value));
+	buf_fini(&value);
+}
+
+/* The workload may have put anything there: only a regular file is read, and
+ * opening one never waits. */
+static void take_file(struct env *v, const char *path)
+{
+	int fd CLEANUP_FD =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
+	struct span rest, line;
+	struct stat st;
+	ssize_t n = 1;
+	char *room;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return;
+	while (n > 0 && !buf_reserve(&bytes, 4096, &room)) {
+		n = read(fd, room, 4096);
+		if (n > 0)
+			buf_commit(&bytes, (size_t)n);
+	}
+	for (rest = buf_peek(&bytes); rest.len;) {
+		line = span_cut(&rest, '\n');
+		if (line.len && line.ptr[line.len - 1] == '\r')
+			line.len--;
+		take_line(v, line);
+	}
+	buf_fini(&bytes);
+}
+
+struct env *env_new(void)
+{
+	struct env *v = must_alloc(sizeof(*v));
+	const char *path = getenv("EXECD_ENVS");
+
+	map_init(&v->places);
+	take_environ(v);
+	if (path && path[0])
+		take_file(v, path);
+	return v;
+}
+
+struct env *env_free(struct env *v)
+{
+	size_t i;
+
+	if (!v)
+		return NULL;
+	for (i = 0; i < v->count; i++)
+		free(v->entries[i]);
+	free(v->entries);
+	map_fini(&v->places);
+	free(v);
+	return NULL;
+}
