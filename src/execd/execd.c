@@ -8,7 +8,9 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/base/secret.h"
+#include "src/execd/command/commands.h"
 #include "src/execd/metrics/metrics.h"
+#include "src/execd/process/reaper.h"
 
 static const struct httpd_route routes[] = {
 #define ROUTE(method, path, body, handler) \
@@ -90,6 +92,12 @@ static int execd_listen(struct execd *e)
 /* Each may use those above it. */
 static int parts_new(struct execd *e)
 {
+	int r;
+
+	r = reaper_new(e->loop, &e->reaper);
+	if (r)
+		return r;
+	e->commands = commands_new(e);
 	e->metrics = metrics_new(e);
 	return 0;
 }
@@ -98,7 +106,12 @@ static int parts_new(struct execd *e)
 static void parts_free(struct execd *e)
 {
 	e->metrics = metrics_free(e->metrics);
+	e->commands = commands_free(e->commands);
+	e->reaper = reaper_free(e->reaper);
 }
+
+/* An agent may have a thousand streams open, and ask beside them. */
+static const struct httpd_limits limits = { .connections = 4096 };
 
 int execd_new(struct loop *loop, const struct execd_config *config,
 	      struct execd **ret)
@@ -109,6 +122,8 @@ int execd_new(struct loop *loop, const struct execd_config *config,
 	e->loop = loop;
 	e->config = config;
 	r = httpd_new(loop, routes, ARRAY_LEN(routes), &ops, e, &e->httpd);
+	if (!r)
+		httpd_set_limits(e->httpd, &limits);
 	if (!r)
 		r = parts_new(e);
 	if (!r)
