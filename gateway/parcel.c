@@ -109,11 +109,11 @@ static void parcel_apply(struct worker *w, struct parcel *p)
 		facts_drop_sandbox(&w->facts, span_str(p->sandbox.id));
 		break;
 	case PARCEL_POLICY:
-		facts_put_policy(&w->facts, p->policy);
-		break;
+		w->facts_dirty |= facts_put_policy(&w->facts, p->policy);
+		return;
 	case PARCEL_POLICY_DROP:
-		facts_drop_policy(&w->facts, p->policy_id);
-		break;
+		w->facts_dirty |= facts_drop_policy(&w->facts, p->policy_id);
+		return;
 	case PARCEL_BINDINGS:
 		facts_put_bindings(&w->facts, span_str(p->scope), p->bindings);
 		return;

@@ -218,28 +218,45 @@ static struct span id_key(const uint32_t *id)
 	return span_of(id, sizeof(*id));
 }
 
-void facts_put_policy(struct facts *f, struct policy *p)
+/* Something to settle is there already, or some sandbox is under the policy:
+ * only then does a change of it change anything for anybody. */
+static bool policy_matters(const struct facts *f, uint32_t id)
+{
+	const struct sandbox *s;
+	size_t cursor = 0;
+
+	if (f->limits_stale || !id)
+		return true;
+	while ((s = map_next(&f->by_id, &cursor, NULL)))
+		if (s->policy == id)
+			return true;
+	return false;
+}
+
+bool facts_put_policy(struct facts *f, struct policy *p)
 {
 	f->version++;
-	f->limits_stale = true;
+	f->limits_stale = policy_matters(f, p->id);
 	(void)map_take(&f->stale_policies, id_key(&p->id));
 	policy_ref(p);
 	if (!p->id) {
 		(void)policy_unref(f->overlay);
 		f->overlay = p;
-		return;
+		return f->limits_stale;
 	}
 	(void)policy_unref(map_set(&f->policies, id_key(&p->id), p));
+	return f->limits_stale;
 }
 
-void facts_drop_policy(struct facts *f, uint32_t id)
+bool facts_drop_policy(struct facts *f, uint32_t id)
 {
 	f->version++;
-	f->limits_stale = true;
+	f->limits_stale = policy_matters(f, id);
 	if (!id)
 		f->overlay = policy_unref(f->overlay);
 	else
 		(void)policy_unref(map_take(&f->policies, id_key(&id)));
+	return f->limits_stale;
 }
 
 void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b)

@@ -106,9 +106,10 @@ struct sandbox *sandbox_unref(struct sandbox *s);
 
 void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg);
 void facts_drop_sandbox(struct facts *f, struct span id);
-/* Take a reference of their own. */
-void facts_put_policy(struct facts *f, struct policy *p);
-void facts_drop_policy(struct facts *f, uint32_t id);
+/* Take a reference of their own. False: no sandbox is under the policy, so
+ * nothing that was decided is to be looked at again. */
+bool facts_put_policy(struct facts *f, struct policy *p);
+bool facts_drop_policy(struct facts *f, uint32_t id);
 /* After changes of policies: brings limits into force. */
 void facts_settle(struct facts *f);
 void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b);

@@ -14,6 +14,12 @@
  * before the review is in the kernel's table before the review begins, because
  * a verdict carries its packet to its end before the next message is read.
  *
+ * Going through the kernel's table takes as long as the table is large, however
+ * few of its entries are ours. So a review that cannot find any is answered
+ * without looking: when the last whole list had none, and no verdict let one
+ * begin since that list was asked for. Entries with our tag come from nowhere
+ * else, but for what the kernel relates to such an entry while it lives.
+ *
  * A new gateway begins with nothing: packets that waited for the old one are
  * dropped, a review is forgotten; the new one asks for its own.
  */
@@ -57,6 +63,7 @@ struct queue {
 	struct questions *questions;
 	struct chan *supervisor, *gateway; /* NULL: gone */
 	struct review review;
+	bool may_live; /* false: the kernel has no entry with our tag */
 	struct msg_queue_counters counters, told;
 	struct timer expiry, telling;
 	int status;
@@ -209,6 +216,7 @@ static void packet_answer(struct queue *q, const struct question *x,
 	switch (verdict) {
 	case FLOW_ALLOW:
 		q->counters.allowed++;
+		q->may_live = true;
 		nfqueue_accept(q->nfqueue, x->packet,
 			       FLOW_MARK_TAG | x->ifindex);
 		return;
@@ -245,10 +253,11 @@ static void review_list(struct queue *q)
 
 	q->review.listed = q->review.failed = false;
 	q->review.tries++;
+	q->may_live = false; /* what is there will be heard of */
 	r = conntrack_list(q->conntrack);
 	if (!r)
 		return;
-	q->review.failed = true;
+	q->may_live = q->review.failed = true;
 	review_end(q);
 }
 
@@ -269,6 +278,7 @@ static bool on_entry(void *ctx, const struct conntrack_entry *e)
 	struct queue *q = ctx;
 	struct question *x;
 
+	q->may_live = true;
 	if (!q->review.serial)
 		return true; /* the gateway who wished it is gone */
 	x = questions_add(q->questions, QUESTION_REVIEW, e->flow.ifindex);
@@ -288,6 +298,7 @@ static void on_list_end(void *ctx, bool complete)
 
 	q->review.listed = true;
 	q->review.failed |= !complete;
+	q->may_live |= !complete;
 	review_advance(q);
 }
 
@@ -296,7 +307,7 @@ static const struct conntrack_ops conntrack_ops = { on_entry, on_list_end };
 static void review_begin(struct queue *q, uint32_t serial)
 {
 	q->review = (struct review){ .serial = serial };
-	if (q->conntrack)
+	if (q->conntrack && q->may_live)
 		review_list(q);
 	else
 		review_end(q); /* there are no flows */
@@ -439,6 +450,7 @@ int queue_open(const struct config *config, struct queue **ret)
 			  config->queue_number, err_text(r));
 	if (!r)
 		r = conntrack_open(&q->conntrack);
+	q->may_live = true; /* of an earlier life */
 	if (r == -EOPNOTSUPP) {
 		log_warn("this kernel has no packet queues or no connection "
 			 "tracking: UDP and ICMP of sandboxes are dropped");

@@ -245,20 +245,43 @@ static struct span policy_name(const struct facts *f, uint32_t id)
 	return p ? snapshot_name(p) : SPAN("");
 }
 
-static void give_policy(struct facts *f, uint32_t id, const char *text)
+static bool give_policy(struct facts *f, uint32_t id, const char *text)
 {
 	struct policy *p = world_policy_new(id, text);
+	bool matters = facts_put_policy(f, p);
 
-	facts_put_policy(f, p);
 	(void)policy_unref(p);
+	return matters;
+}
+
+/* Only a policy that a sandbox is under has anything looked at again. */
+static void facts__know_which_policies_matter(void **state)
+{
+	struct facts *f = *state;
+
+	assert_false(give_policy(f, 1, allow_a));
+	assert_false(give_policy(f, 2, allow_a));
+	put(f, "s", "10.0.0.1", ""); /* under policy 1 */
+	assert_false(give_policy(f, 2, allow_b));
+	assert_false(facts_drop_policy(f, 2));
+	assert_true(give_policy(f, 1, allow_b));
+	facts_settle(f);
+	assert_true(facts_drop_policy(f, 1));
+	assert_true(give_policy(f, 2, allow_b)); /* not settled yet */
+	facts_settle(f);
+	assert_true(give_policy(f, 0, deny_a));
+	facts_settle(f);
+	facts_drop_sandbox(f, SPAN("s"));
+	assert_false(give_policy(f, 1, allow_a));
+	assert_true(facts_drop_policy(f, 0));
 }
 
 static void facts__policies_are_found_by_id(void **state)
 {
 	struct facts *f = *state;
 
-	give_policy(f, 1, allow_a);
-	give_policy(f, 256, allow_b);
+	assert_false(give_policy(f, 1, allow_a));
+	assert_false(give_policy(f, 256, allow_b));
 	assert_span(policy_name(f, 1), "a");
 	assert_span(policy_name(f, 256), "b");
 	assert_span(policy_name(f, 2), "");
@@ -452,6 +475,7 @@ int main(void)
 		FACTS_TEST(facts__an_address_has_one_owner),
 		FACTS_TEST(facts__many_come_and_go),
 		FACTS_TEST(facts__policies_are_found_by_id),
+		FACTS_TEST(facts__know_which_policies_matter),
 		FACTS_TEST(facts__a_replaced_policy_lives_while_referenced),
 		FACTS_TEST(facts__a_large_policy_is_mapped),
 		cmocka_unit_test(policy__refuses_what_is_none),
