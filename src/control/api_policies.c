@@ -121,6 +121,14 @@ void api_policy_get(void *ctx, struct httpd_request *r)
 
 /* -- put ------------------------------------------------------------------ */
 
+static bool wish_claim(struct control *c, const void *data, struct map *claims)
+{
+	const struct wish *w = data;
+
+	return change_claim(claims, 'p', span_str(w->name)) &&
+	       c->policies.api_count + CHANGES_TOGETHER_MAX <= POLICY_API_MAX;
+}
+
 static enum change_step put_check(struct control *c, void *data,
 				  struct refusal *no)
 {
@@ -129,6 +137,7 @@ static enum change_step put_check(struct control *c, void *data,
 	struct wish *w = data;
 	int r;
 
+	w->entry = policy_entry_free(w->entry);
 	w->is_new = !policies_find(&c->policies, span_str(w->name));
 	if (policies_make(&c->policies, buf_peek(&w->text), span_str(w->name),
 			  &w->entry, &d)) {
@@ -138,7 +147,7 @@ static enum change_step put_check(struct control *c, void *data,
 	}
 	r = policy_emit(w->entry->model, &text);
 	if (!r) {
-		vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+		change_store_begin(c);
 		vault_link_put(c->vault, RECORD_POLICY, span_str(w->name),
 			       buf_peek(&text));
 	}
@@ -157,7 +166,7 @@ static void put_apply(struct control *c, void *data, uint64_t revision)
 
 	(void)revision;
 	policies_put(&c->policies, take_ptr(w->entry));
-	publish_policies(c->gateway, &c->policies, &c->sandboxes, false);
+	change_publish_policies(c);
 }
 
 static void put_reply(struct control *c, void *data, struct httpd_request *r)
@@ -179,6 +188,7 @@ static void wish_free(void *data)
 void api_policy_put(void *ctx, struct httpd_request *r)
 {
 	static const struct change_ops ops = {
+		.claim = wish_claim,
 		.check = put_check,
 		.apply = put_apply,
 		.reply = put_reply,
@@ -214,7 +224,7 @@ static enum change_step delete_check(struct control *c, void *data,
 		return api_refuse(no, 409, "IN_FILE",
 				  "policy \"%s\" is defined in %s, line %u",
 				  w->name, e->model->file.ptr, e->model->line);
-	vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+	change_store_begin(c);
 	vault_link_remove(c->vault, RECORD_POLICY, span_str(w->name));
 	return CHANGE_STORE;
 }
@@ -225,7 +235,7 @@ static void delete_apply(struct control *c, void *data, uint64_t revision)
 
 	(void)revision;
 	(void)policies_remove(&c->policies, span_str(w->name));
-	publish_policies(c->gateway, &c->policies, &c->sandboxes, false);
+	change_publish_policies(c);
 }
 
 static void delete_reply(struct control *c, void *data, struct httpd_request *r)
@@ -238,6 +248,7 @@ static void delete_reply(struct control *c, void *data, struct httpd_request *r)
 void api_policy_delete(void *ctx, struct httpd_request *r)
 {
 	static const struct change_ops ops = {
+		.claim = wish_claim,
 		.check = delete_check,
 		.apply = delete_apply,
 		.reply = delete_reply,
@@ -278,7 +289,7 @@ static void reload_apply(struct control *c, void *data, uint64_t revision)
 {
 	(void)data;
 	(void)revision;
-	publish_policies(c->gateway, &c->policies, &c->sandboxes, false);
+	change_publish_policies(c);
 }
 
 static void reload_reply(struct control *c, void *data, struct httpd_request *r)

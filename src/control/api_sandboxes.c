@@ -123,6 +123,44 @@ void api_sandbox_get(void *ctx, struct httpd_request *r)
 
 /* -- changing ------------------------------------------------------------- */
 
+static bool addresses_claim(const struct sandbox *s, struct map *claims)
+{
+	bool mine = true;
+	unsigned i;
+
+	for (i = 0; i < s->addr_count; i++)
+		mine &= change_claim(
+			claims, 'a',
+			span_of(s->addrs[i].ip, sizeof(s->addrs[i].ip)));
+	return mine;
+}
+
+/* Its id, the addresses that it gets, and those that it gives up. */
+static bool wish_claim(struct control *c, const void *data, struct map *claims)
+{
+	const struct wish *w = data;
+	struct span id = span_str(w->id);
+	const struct sandbox *former = sandboxes_find(&c->sandboxes, id);
+	unsigned i, k;
+	bool mine;
+
+	mine = change_claim(claims, 's', id) &&
+	       map_count(&c->sandboxes.by_id) + CHANGES_TOGETHER_MAX <=
+		       SANDBOXES_MAX;
+	if (w->sandbox)
+		mine &= addresses_claim(w->sandbox, claims);
+	for (i = 0; former && i < former->addr_count; i++) {
+		for (k = 0; w->sandbox && k < w->sandbox->addr_count; k++)
+			if (addr_eq_ip(&former->addrs[i],
+				       &w->sandbox->addrs[k]))
+				break;
+		if (!w->sandbox || k == w->sandbox->addr_count)
+			mine &= change_claim(claims, 'a',
+					     span_of(former->addrs[i].ip, 16));
+	}
+	return mine;
+}
+
 /* False: labels that are too large when written. */
 static bool sandbox_store(struct control *c, const struct sandbox *s)
 {
@@ -136,7 +174,7 @@ static bool sandbox_store(struct control *c, const struct sandbox *s)
 	json_close(&o);
 	fits = !json_done(&o);
 	if (fits) {
-		vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+		change_store_begin(c);
 		vault_link_put(c->vault, RECORD_SANDBOX, s->id,
 			       buf_peek(&text));
 	}
@@ -231,7 +269,7 @@ static enum change_step delete_check(struct control *c, void *data,
 	if (!sandboxes_find(&c->sandboxes, span_str(w->id)))
 		return api_refuse(no, 404, "NOT_FOUND",
 				  "there is no such sandbox");
-	vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+	change_store_begin(c);
 	vault_link_remove(c->vault, RECORD_SANDBOX, span_str(w->id));
 	return CHANGE_STORE;
 }
@@ -267,6 +305,7 @@ static void sandbox_put(struct control *c, struct httpd_request *r,
 			bool must_be_new)
 {
 	static const struct change_ops ops = {
+		.claim = wish_claim,
 		.check = put_check,
 		.lock = put_lock,
 		.apply = put_apply,
@@ -300,6 +339,7 @@ void api_sandbox_put(void *ctx, struct httpd_request *r)
 void api_sandbox_delete(void *ctx, struct httpd_request *r)
 {
 	static const struct change_ops ops = {
+		.claim = wish_claim,
 		.check = delete_check,
 		.apply = delete_apply,
 		.reply = delete_reply,

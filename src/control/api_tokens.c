@@ -52,7 +52,7 @@ static enum change_step post_check(struct control *c, void *data,
 		return api_refuse(no, 409, "TOO_MANY", "%d tokens are the most",
 				  TOKENS_MAX);
 	must(!token_emit_record(w->token, &record));
-	vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+	change_store_begin(c);
 	vault_link_put(c->vault, RECORD_TOKEN, span_str(w->name),
 		       buf_peek(&record));
 	buf_fini(&record);
@@ -144,7 +144,7 @@ static enum change_step delete_check(struct control *c, void *data,
 	if (!tokens_find(&c->tokens, span_str(w->name)))
 		return api_refuse(no, 404, "NOT_FOUND",
 				  "there is no such token");
-	vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+	change_store_begin(c);
 	vault_link_remove(c->vault, RECORD_TOKEN, span_str(w->name));
 	return CHANGE_STORE;
 }

@@ -10,16 +10,26 @@
 #include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/gateway_link.h"
+#include "src/control/publish.h"
 #include "src/control/vault_link.h"
 #include "src/httpd/httpd.h"
 
+enum { CLAIM_BYTES_MAX = 1 + MSG_NAME_SIZE };
+
 struct change {
 	struct control *control;
-	struct list link;
+	struct list link; /* waiting, in the group, or to be confirmed */
 	const struct change_ops *ops;
 	void *data;
 	struct httpd_request *request;
 	struct timer timer; /* how long it may wait for its turn */
+	bool alone;	    /* its group could not be stored */
+};
+
+/* Those that one confirmation of the gateway is about. */
+struct confirmation {
+	struct control *control;
+	struct list changes;
 	uint64_t revision;
 };
 
@@ -40,120 +50,288 @@ static void change_fail(struct change *ch, unsigned status, const char *code,
 	change_free(ch);
 }
 
+static struct change *change_of(struct list *all)
+{
+	return list_first(all, struct change, link);
+}
+
+static void change_move(struct change *ch, struct list *to)
+{
+	list_remove(&ch->link);
+	list_push(to, &ch->link);
+}
+
+bool change_claim(struct map *claims, char kind, struct span name)
+{
+	char bytes[CLAIM_BYTES_MAX] = { kind };
+
+	must(name.len < sizeof(bytes));
+	if (name.len)
+		memcpy(bytes + 1, name.ptr, name.len);
+	return !map_set(claims, span_of(bytes, 1 + name.len), claims);
+}
+
 /* -- in force ------------------------------------------------------------- */
 
-static void on_synced(void *ctx, int status, const char *text, struct span tail)
+static void change_confirm(struct change *ch)
 {
-	struct change *ch = ctx;
-	const char *why = text;
+	if (ch->request)
+		ch->ops->reply(ch->control, ch->data, ch->request);
+	change_free(ch);
+}
 
-	(void)tail;
-	if (!status) {
-		if (ch->request)
-			ch->ops->reply(ch->control, ch->data, ch->request);
-		change_free(ch);
-		return;
-	}
-	if (status == ENOTCONN || status == EPIPE)
-		why = "the gateway is down and gets it when it is back";
-	else if (status == ETIMEDOUT)
-		why = "the gateway did not confirm it in time";
-	log_warn("a change is stored but not known to be in force: %s", why);
+static void change_doubt(struct change *ch, uint64_t revision, const char *why)
+{
 	if (ch->request)
 		httpd_reply_error(ch->request, 503, "NOT_IN_FORCE",
 				  "the change is stored (revision %llu) but "
 				  "not yet in force: %s",
-				  (unsigned long long)ch->revision, why);
+				  (unsigned long long)revision, why);
 	change_free(ch);
 }
 
-static void change_apply(struct change *ch, uint64_t revision)
+static void on_synced(void *ctx, int status, const char *text, struct span tail)
 {
-	struct control *c = ch->control;
+	struct confirmation *x = ctx;
+	const char *why = text;
+	struct change *ch;
 
-	ch->revision = revision;
-	ch->ops->apply(c, ch->data, revision);
-	c->changes.current = NULL;
-	if (ch->ops->local)
-		on_synced(ch, 0, "", SPAN_NONE);
-	else
-		gateway_link_sync(c->gateway, on_synced, ch);
+	(void)tail;
+	if (status == ENOTCONN || status == EPIPE)
+		why = "the gateway is down and gets it when it is back";
+	else if (status == ETIMEDOUT)
+		why = "the gateway did not confirm it in time";
+	if (status)
+		log_warn("a change is stored but not known to be in force: %s",
+			 why);
+	while ((ch = change_of(&x->changes))) {
+		if (status)
+			change_doubt(ch, x->revision, why);
+		else
+			change_confirm(ch);
+	}
+	free(x);
+}
+
+static void group_sync(struct control *c)
+{
+	struct change_queue *q = &c->changes;
+	struct confirmation *x = must_alloc(sizeof(*x));
+	struct change *ch;
+
+	x->control = c;
+	x->revision = q->revision;
+	list_init(&x->changes);
+	while ((ch = change_of(&q->group)))
+		change_move(ch, &x->changes);
+	gateway_link_sync(c->gateway, on_synced, x);
+}
+
+static void group_end(struct control *c)
+{
+	struct change_queue *q = &c->changes;
+
+	map_fini(&q->claims);
+	q->group_count = 0;
+	q->storing = q->busy = false;
 	change_queue_run(c);
 }
 
+static void group_apply(struct control *c)
+{
+	struct change_queue *q = &c->changes;
+	bool local;
+
+	list_for_each(it, &q->group)
+	{
+		struct change *ch = container_of(it, struct change, link);
+
+		ch->ops->apply(c, ch->data, q->revision);
+	}
+	if (q->publish)
+		publish_policies(c->gateway, &c->policies, &c->sandboxes,
+				 false);
+	q->publish = false;
+	/* local changes go alone */
+	local = change_of(&q->group)->ops->local;
+	if (local)
+		change_confirm(change_of(&q->group));
+	else
+		group_sync(c);
+	group_end(c);
+}
+
+void change_publish_policies(struct control *c)
+{
+	c->changes.publish = true;
+}
+
+/* -- locked --------------------------------------------------------------- */
+
 void change_locked(struct change *ch)
 {
-	change_apply(ch, ch->revision);
+	struct control *c = ch->control;
+
+	must(c->changes.locking);
+	if (!--c->changes.locking)
+		group_apply(c);
+}
+
+static void group_lock(struct control *c)
+{
+	struct change_queue *q = &c->changes;
+
+	q->locking = 1; /* this function */
+	list_for_each(it, &q->group)
+	{
+		struct change *ch = container_of(it, struct change, link);
+
+		if (!ch->ops->lock)
+			continue;
+		q->locking++;
+		ch->ops->lock(c, ch->data, ch);
+	}
+	change_locked(change_of(&q->group));
 }
 
 /* -- stored --------------------------------------------------------------- */
 
+/* To the front of those that wait, in their order, each for itself. */
+static void group_separate(struct control *c)
+{
+	struct change_queue *q = &c->changes;
+	struct list others = LIST_INIT(others);
+	struct change *ch;
+
+	while ((ch = change_of(&q->waiting)))
+		change_move(ch, &others);
+	while ((ch = change_of(&q->group))) {
+		change_move(ch, &q->waiting);
+		ch->alone = true;
+		timer_start(&ch->timer, CHANGE_WAIT_MS);
+		q->count++;
+	}
+	while ((ch = change_of(&others)))
+		change_move(ch, &q->waiting);
+}
+
+static void group_fail(struct control *c, int status, const char *text)
+{
+	struct change_queue *q = &c->changes;
+	struct change *ch;
+
+	if (status == EAGAIN)
+		control_reload_vault(c); /* somebody else wrote: what we know
+					    is old */
+	if (status != EPIPE && status != EAGAIN)
+		log_error("the vault refused a change: %s", text);
+	while ((ch = change_of(&q->group))) {
+		if (status == EPIPE)
+			change_fail(ch, 503, "VAULT_LOST",
+				    "the vault went away; it is not known "
+				    "whether the change was stored");
+		else if (status == EAGAIN)
+			change_fail(ch, 409, "REVISION_CONFLICT", text);
+		else
+			change_fail(ch, 500, "VAULT_FAILED", text);
+	}
+}
+
 static void on_stored(void *ctx, int status, uint64_t revision,
 		      const char *text)
 {
-	struct change *ch = ctx;
-	struct control *c = ch->control;
+	struct control *c = ctx;
 
-	if (!status && ch->ops->lock) {
-		ch->revision = revision;
-		ch->ops->lock(c, ch->data, ch);
-		return;
-	}
+	c->changes.revision = revision;
 	if (!status) {
-		change_apply(ch, revision);
+		group_lock(c);
 		return;
 	}
-	c->changes.current = NULL;
-	if (status == EPIPE) {
-		change_fail(ch, 503, "VAULT_LOST",
-			    "the vault went away; it is not known whether the "
-			    "change was stored");
-	} else if (status == EAGAIN) {
-		/* somebody else wrote: what we know is old */
-		control_reload_vault(c);
-		change_fail(ch, 409, "REVISION_CONFLICT", text);
-	} else {
-		log_error("the vault refused a change: %s", text);
-		change_fail(ch, 500, "VAULT_FAILED", text);
-	}
-	change_queue_run(c);
+	if (status != EPIPE && c->changes.group_count > 1)
+		group_separate(c);
+	else
+		group_fail(c, status, text);
+	group_end(c);
+}
+
+void change_store_begin(struct control *c)
+{
+	if (!c->changes.storing)
+		vault_link_begin(c->vault, VAULT_SCOPE_CONTROL, -1);
+	c->changes.storing = true;
 }
 
 /* -- the queue ------------------------------------------------------------ */
 
+static bool goes_alone(const struct change *ch)
+{
+	return ch->alone || !ch->ops->claim;
+}
+
+/* May ch go with those that are in the group? */
+static bool change_joins(struct change *ch)
+{
+	struct change_queue *q = &ch->control->changes;
+	bool free_of_others = goes_alone(ch) ||
+			      ch->ops->claim(ch->control, ch->data, &q->claims);
+
+	if (!q->group_count)
+		return true;
+	return free_of_others && !goes_alone(ch) &&
+	       !goes_alone(change_of(&q->group)) &&
+	       q->group_count < CHANGES_TOGETHER_MAX;
+}
+
+/* Into the group, or refused. */
 static void change_begin(struct change *ch)
 {
 	struct control *c = ch->control;
+	struct change_queue *q = &c->changes;
 	struct refusal no = { .status = 400, .code = "INVALID" };
 
+	timer_stop(&ch->timer);
+	q->count--;
 	switch (ch->ops->check(c, ch->data, &no)) {
-	case CHANGE_STORE:
-		vault_link_commit(c->vault, on_stored, ch);
-		return;
 	case CHANGE_APPLY:
-		change_apply(ch, 0);
+		must(!q->group_count && !ch->ops->claim);
+		q->storing = false;
+		change_move(ch, &q->group);
+		q->group_count++;
+		return;
+	case CHANGE_STORE:
+		change_move(ch, &q->group);
+		q->storing = true;
+		q->group_count++;
 		return;
 	case CHANGE_REFUSE:
 		break;
 	}
-	c->changes.current = NULL;
 	change_fail(ch, no.status, no.code, no.diag.msg);
+}
+
+static void group_begin(struct control *c)
+{
+	struct change_queue *q = &c->changes;
+	struct change *ch;
+
+	q->busy = true;
+	while ((ch = change_of(&q->waiting)) && change_joins(ch))
+		change_begin(ch);
+	if (!q->group_count) {
+		map_fini(&q->claims); /* all were refused */
+		q->busy = false;
+	} else if (q->storing) {
+		vault_link_commit(c->vault, on_stored, c);
+	} else {
+		q->revision = 0;
+		group_apply(c);
+	}
 }
 
 void change_queue_run(struct control *c)
 {
-	struct change *ch;
-
-	while (c->loaded && !c->changes.current) {
-		ch = list_first(&c->changes.waiting, struct change, link);
-		if (!ch)
-			return;
-		list_remove(&ch->link);
-		timer_stop(&ch->timer);
-		c->changes.count--;
-		c->changes.current = ch;
-		change_begin(ch);
-	}
+	while (c->loaded && !c->changes.busy && change_of(&c->changes.waiting))
+		group_begin(c);
 }
 
 static void on_waited(struct timer *t)
@@ -173,15 +351,17 @@ void change_queue_init(struct change_queue *q)
 {
 	*q = (struct change_queue){ 0 };
 	list_init(&q->waiting);
+	list_init(&q->group);
+	map_init(&q->claims);
 }
 
 void change_queue_fini(struct change_queue *q)
 {
 	struct change *ch;
 
-	while ((ch = list_first(&q->waiting, struct change, link)))
+	while ((ch = change_of(&q->waiting)))
 		change_fail(ch, 503, "STOPPED", "the control role stops");
-	must(!q->current); /* the vault's link is gone */
+	must(!q->busy); /* the vault's link is gone */
 }
 
 void change_submit(struct control *c, const struct change_ops *ops, void *data,

@@ -383,8 +383,8 @@ struct control *control_free(struct control *c)
 	c->loaded = false;
 	status_fini(c);
 	vault_link_free(c->vault);
+	locks_fini(c); /* what waits for a lock asks the gateway, then */
 	gateway_link_free(c->gateway);
-	locks_fini(c);
 	change_queue_fini(&c->changes);
 	audit_tails_free(c->tails);
 	httpd_free(c->httpd);

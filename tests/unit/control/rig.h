@@ -65,7 +65,9 @@ struct fake_vault {
 	struct ca *ca;
 	int fail_commit; /* an errno for the next commit */
 	bool mute;	 /* do not answer commits */
-	unsigned commits, reads;
+	bool hold;	 /* do not make them before fake_vault_go_on() */
+	uint32_t held;	 /* the serial of such a one, or 0 */
+	unsigned commits, changes, reads;
 };
 
 /* -- the fake gateway ----------------------------------------------------- */
@@ -204,6 +206,7 @@ static void fake_pend(struct fake_vault *v, const struct msg_record *body,
 
 	assert_string_equal(body->scope, v->scope);
 	assert_true(body->name[0]);
+	v->changes++;
 	r->head = *body;
 	r->head.found = put;
 	r->value = must_alloc(value.len + 1);
@@ -261,7 +264,10 @@ static void fake_vault_message(void *ctx, struct chan *c, struct chan_msg *m)
 		fake_pend(v, record, SPAN(""), false);
 		return;
 	case MSG_CONTROL_COMMIT:
-		fake_commit(v, m->serial);
+		if (v->hold)
+			v->held = m->serial;
+		else
+			fake_commit(v, m->serial);
 		return;
 	case MSG_CONTROL_READ:
 		fake_read(v, m->serial, body);
@@ -289,6 +295,13 @@ static void fake_vault_message(void *ctx, struct chan *c, struct chan_msg *m)
 	default:
 		fail_msg("the vault got message %u", m->type);
 	}
+}
+
+RIG void fake_vault_go_on(struct fake_vault *v)
+{
+	assert_int_not_equal(v->held, 0);
+	fake_commit(v, v->held);
+	v->held = 0;
 }
 
 static void fake_closed(void *ctx, struct chan *c, int error)
