@@ -3,8 +3,9 @@
  *
  * How it works: a lock is a handful of set elements (lock_set.c; lock_script.c
  * has the rules that ask the sets) and a chain at the ingress of its device.
- * Every change is one transaction of netlink messages (nfnl.c), some tens of
- * microseconds.
+ * Changes are transactions of netlink messages (nfnl.c), some hundred
+ * microseconds each however much is in them: so what control wishes at once is
+ * put into the kernel at once (lock_settle()).
  *
  * The elements come first and without them nothing passes; the chain follows
  * as soon as there is a device (links.c tells), and until then what it would
@@ -340,14 +341,14 @@ static void held_free(struct lock *l, struct held *h)
 	free(h);
 }
 
-static void answer(int r, const char *device, struct msg_locked *reply)
+void lock_fail(int r, struct msg_locked *reply)
 {
-	*reply = (struct msg_locked){ .status = r ? EIO : 0 };
-	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);
-	if (r)
-		(void)snprintf(reply->text, sizeof(reply->text),
-			       "the lock could not be put into the kernel: %s",
-			       err_text(r));
+	if (!r || reply->status)
+		return;
+	reply->status = EIO;
+	(void)snprintf(reply->text, sizeof(reply->text),
+		       "the lock could not be put into the kernel: %s",
+		       err_text(r));
 }
 
 void lock_put(struct lock *l, const struct msg_lock *m,
@@ -358,10 +359,9 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	struct link link = { 0 };
 	struct held *h, *old;
 	const char *device;
-	int r;
 
+	*reply = (struct msg_locked){ .status = why ? EINVAL : 0 };
 	if (why) {
-		*reply = (struct msg_locked){ .status = EINVAL };
 		(void)snprintf(reply->text, sizeof(reply->text), "%s", why);
 		return;
 	}
@@ -373,11 +373,10 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	old = map_set(&l->held, id, h);
 	if (old)
 		held_free(l, old);
-	r = commit(l);
 	device = lock_device_name(&h->what);
-	if (!r && !link_find(device, &link))
-		lock_device_link(&l->devices, &link);
-	answer(r, device, reply);
+	if (!link_find(device, &link))
+		lock_device_wait(&l->devices, &link);
+	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);
 	reply->is_bridge = link.is_bridge;
 }
 
@@ -385,13 +384,19 @@ void lock_drop(struct lock *l, const struct msg_lock *m,
 	       struct msg_locked *reply)
 {
 	struct held *h = map_take(&l->held, span_str(m->id));
-	int r = 0;
 
-	if (h) {
+	*reply = (struct msg_locked){ 0 };
+	if (h)
 		held_free(l, h);
-		r = commit(l);
-	}
-	answer(r, "", reply);
+}
+
+/* The elements first: without them the chains let nothing pass. */
+int lock_settle(struct lock *l)
+{
+	int r = commit(l);
+
+	lock_devices_settle(&l->devices);
+	return r;
 }
 
 void lock_expect(struct lock *l)
@@ -414,7 +419,8 @@ void lock_complete(struct lock *l, struct msg_locked *reply)
 		}
 	l->complete = l->devices.live = true;
 	r = first ? install(l) : commit(l);
-	answer(r, "", reply);
+	*reply = (struct msg_locked){ 0 };
+	lock_fail(r, reply);
 }
 
 bool lock_is_ok(const struct lock *l)

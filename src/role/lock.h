@@ -29,14 +29,20 @@ struct lock *lock_free(struct lock *l);
 /* Takes the rules away. 0 or -errno, said in the log. */
 WUNRES int lock_remove(void);
 
-/* Locks the sandbox m->id, instead of how it was locked before. reply: status 0
- * and the device, or why it could not be: EINVAL (the message makes no sense;
- * nothing changed), EIO (the rules could not be changed). */
+/* Locks the sandbox m->id, instead of how it was locked before, with the next
+ * lock_settle(). reply: status 0 and the device, or EINVAL: the message makes
+ * no sense, nothing changes. */
 void lock_put(struct lock *l, const struct msg_lock *m,
 	      struct msg_locked *reply);
-/* Ends the lock of m->id; one that is not there is fine. */
+/* Ends the lock of m->id, likewise; one that is not there is fine. */
 void lock_drop(struct lock *l, const struct msg_lock *m,
 	       struct msg_locked *reply);
+/* Puts into force what was put and dropped since the last time, as one change
+ * of the kernel's tables. What it returns belongs to lock_fail() of each reply
+ * that says 0. */
+WUNRES int lock_settle(struct lock *l);
+/* r not 0: the rules could not be changed, which the reply says as EIO. */
+void lock_fail(int r, struct msg_locked *reply);
 /* Control starts anew and will put every sandbox again. */
 void lock_expect(struct lock *l);
 /* Every sandbox was put since lock_expect(): other locks end. Until the first

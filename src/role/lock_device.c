@@ -50,24 +50,76 @@ static bool device_is(const struct device *d, const struct link *link)
 	return !d->bridge[0] || !strcmp(d->bridge, link->master);
 }
 
+/* The device that must get its chain now that the link is there, or NULL. */
+static struct device *device_due(const struct lock_devices *all,
+				 const struct link *link)
+{
+	struct device *d = map_find(&all->by_name, span_str(link->name));
+
+	if (!d || link->gone || d->attached == link->index || !all->live ||
+	    !device_is(d, link))
+		return NULL;
+	return d;
+}
+
+static void put_chain(struct lock_devices *all, const struct link *link)
+{
+	char chain[CHAIN_SIZE];
+
+	nfnl_ingress(&all->change, &lock_netdev, chain_of(link->name, chain),
+		     link->name, LOCK_CHAIN);
+}
+
 void lock_device_link(struct lock_devices *all, const struct link *link)
 {
 	struct device *d = map_find(&all->by_name, span_str(link->name));
-	char chain[CHAIN_SIZE];
 	int r;
 
 	if (d && link->gone)
 		d->attached = 0;
-	if (!d || link->gone || d->attached == link->index || !all->live ||
-	    !device_is(d, link))
+	d = device_due(all, link);
+	if (!d)
 		return;
-	nfnl_ingress(&all->change, &lock_netdev, chain_of(link->name, chain),
-		     link->name, LOCK_CHAIN);
+	put_chain(all, link);
 	r = nfnl_commit(&all->change, all->fd);
 	if (!r)
 		d->attached = link->index;
 	else if (r != -ENOENT && r != -ENODEV) /* it went again */
 		log_error("could not lock %s: %s", link->name, err_text(r));
+}
+
+void lock_device_wait(struct lock_devices *all, const struct link *link)
+{
+	if (all->waiting_count == all->waiting_room) {
+		all->waiting_room = MAX(2 * all->waiting_room, (size_t)16);
+		all->waiting =
+			must_realloc(all->waiting,
+				     all->waiting_room * sizeof(*all->waiting));
+	}
+	all->waiting[all->waiting_count++] = *link;
+}
+
+/* One of them that went meanwhile fails all: then each for itself. */
+void lock_devices_settle(struct lock_devices *all)
+{
+	struct device *d;
+	size_t i;
+	bool done;
+
+	for (i = 0; i < all->waiting_count; i++)
+		if (device_due(all, &all->waiting[i]))
+			put_chain(all, &all->waiting[i]);
+	done = !nfnl_commit(&all->change, all->fd);
+	for (i = 0; i < all->waiting_count; i++) {
+		d = done ? device_due(all, &all->waiting[i]) : NULL;
+		if (d)
+			d->attached = all->waiting[i].index;
+		else if (!done)
+			lock_device_link(all, &all->waiting[i]);
+	}
+	free(all->waiting);
+	all->waiting = NULL;
+	all->waiting_count = all->waiting_room = 0;
 }
 
 static void device_detach(struct lock_devices *all, const char *name)
@@ -172,4 +224,5 @@ void lock_devices_fini(struct lock_devices *all)
 		free(d);
 	map_fini(&all->by_name);
 	nfnl_fini(&all->change);
+	free(all->waiting);
 }

@@ -15,8 +15,10 @@ struct link;
 struct lock_devices {
 	struct map by_name; /* -> struct device */
 	struct nfnl change;
-	int fd;	   /* nfnl_open()'s, borrowed */
-	bool live; /* chains are attached as devices come */
+	int fd;		      /* nfnl_open()'s, borrowed */
+	bool live;	      /* chains are attached as devices come */
+	struct link *waiting; /* of lock_device_wait() */
+	size_t waiting_count, waiting_room;
 };
 
 /* Where m is locked: its port, or its interface. */
@@ -32,6 +34,10 @@ void lock_device_disown(struct lock_devices *all, const struct msg_lock *m);
 /* An interface is there, or is no longer: attaches the chain to one that is
  * locked. */
 void lock_device_link(struct lock_devices *all, const struct link *link);
+/* The same of one that is there, with the next lock_devices_settle(): one
+ * transaction for many. */
+void lock_device_wait(struct lock_devices *all, const struct link *link);
+void lock_devices_settle(struct lock_devices *all);
 
 /* Puts into the transaction n that every locked device that is there has its
  * chain, and no other has one. 0 or -errno. */

@@ -12,14 +12,14 @@
  * instead of the message about a missing key file.
  *
  * Messages from roles are hostile until proved otherwise: exactly READY,
- * ACCUSE and (from control) ROLES and the locks, of exactly the right size and without
- * descriptors. Anything else kills the sender. The gateway, who could be taken
- * over, can by its accusations make others restart; that denies service, which
- * it can do anyway, and opens nothing.
+ * ACCUSE and (from control) ROLES and the locks, of exactly the right size and
+ * without descriptors. Anything else kills the sender. The gateway, who could
+ * be taken over, can by its accusations make others restart; that denies
+ * service, which it can do anyway, and opens nothing.
  *
  * Stopping goes in phases: gateway and control are told to drain; when both
- * are gone the channels of the others are closed; each phase has a deadline, after
- * which what is left is killed.
+ * are gone the channels of the others are closed; each phase has a deadline,
+ * after which what is left is killed.
  */
 
 #include "src/role/supervise.h"
@@ -37,6 +37,7 @@
 #include "src/role/child.h"
 #include "src/role/listeners.h"
 #include "src/role/lock.h"
+#include "src/role/lock_desk.h"
 
 enum {
 	START_TRIES = 3,
@@ -60,6 +61,7 @@ struct supervise {
 	enum phase phase;
 	bool failed; /* a role never came up */
 	int audit_fd;
+	struct lock_desk *locks; /* NULL: no lock */
 };
 
 /* In the order of starting: who is asked before who asks. */
@@ -197,19 +199,20 @@ static bool lock_asked(struct child *c, const struct chan_msg *m,
 		       const void *body)
 {
 	struct supervise *s = c->ctx;
-	struct msg_locked reply;
 
-	if (c->role != ROLE_CONTROL || !m->serial || !s->setup.lock)
+	if (c->role != ROLE_CONTROL || !m->serial || !s->locks)
 		return false;
-	if (m->type == MSG_CONTROL_LOCK)
-		lock_put(s->setup.lock, body, &reply);
-	else if (m->type == MSG_CONTROL_UNLOCK)
-		lock_drop(s->setup.lock, body, &reply);
-	else
-		lock_complete(s->setup.lock, &reply);
-	child_send(c, MSG_SUPERVISOR_LOCKED, m->serial, &reply, sizeof(reply),
-		   -1);
+	lock_desk_ask(s->locks, m->type, m->serial, body);
 	return true;
+}
+
+static void on_locked(void *ctx, uint32_t serial,
+		      const struct msg_locked *reply)
+{
+	struct supervise *s = ctx;
+
+	child_send(&s->children[ROLE_CONTROL], MSG_SUPERVISOR_LOCKED, serial,
+		   reply, sizeof(*reply), -1);
 }
 
 static void role_is_ready(struct child *c)
@@ -327,8 +330,10 @@ static int role_start(struct supervise *s, struct child *c)
 		log_error("could not start %s: %s", c->program, err_text(r));
 		return r;
 	}
-	if (c->role == ROLE_CONTROL && s->setup.lock)
+	if (c->role == ROLE_CONTROL && s->setup.lock) {
+		lock_desk_forget(s->locks);
 		lock_expect(s->setup.lock);
+	}
 	if (c->role == ROLE_GATEWAY)
 		audit_send(s); /* before anything that it could audit */
 	for (i = 0; i < ARRAY_LEN(order); i++) {
@@ -364,6 +369,9 @@ int supervise_new(const struct supervise_setup *setup, int audit_fd,
 
 	s->setup = *setup;
 	timer_init(&s->deadline, setup->loop, on_deadline);
+	if (setup->lock)
+		s->locks =
+			lock_desk_new(setup->loop, setup->lock, on_locked, s);
 	for (i = 0; i < ARRAY_LEN(order); i++) {
 		c = &s->children[order[i]];
 		child_init(c, setup->loop, order[i]);
@@ -393,6 +401,7 @@ struct supervise *supervise_free(struct supervise *s)
 	for (i = 0; i < ARRAY_LEN(order); i++)
 		child_fini(&s->children[order[i]]);
 	(void)fd_close(s->audit_fd);
+	lock_desk_free(s->locks);
 	free(s);
 	return NULL;
 }
