@@ -254,7 +254,7 @@ static int extend_jks(struct span store, const struct keystore_add *add,
 {
 	uint8_t digest[SHA1_SIZE];
 	struct span body = store;
-	uint64_t magic, version, count;
+	uint64_t magic = 0, version = 0, count = 0;
 	struct writer w;
 	bool same;
 	int r;
