@@ -158,6 +158,15 @@ void httpd_reply_ok(struct httpd_request *r);
 void httpd_set_header(struct httpd_request *r, const char *name,
 		      struct span value);
 
+/* The reason phrase of the coming reply, instead of the usual one. Copied; one
+ * that no status line can have is ignored. */
+void httpd_set_reason(struct httpd_request *r, struct span reason);
+/* fn is called once, from the loop, when the client closes (or only ends its
+ * side) before the reply begins; end the request then by any reply. For
+ * handlers that may have to wait for long. */
+void httpd_on_gone(struct httpd_request *r,
+		   void (*fn)(void *user, struct httpd_request *r));
+
 /* -- streamed replies ----------------------------------------------------- */
 
 /* gone is called once, when the client closes; call httpd_stream_end() then

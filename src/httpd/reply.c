@@ -131,8 +131,14 @@ void reply_head_put(struct httpd_request *r, unsigned status, const char *type,
 {
 	struct buf *out = &r->out;
 
-	out->max = buf_len(out) + len + r->extra_bytes + REPLY_OVERHEAD;
-	(void)!buf_putf(out, "HTTP/1.1 %u %s\r\n", status, reason_of(status));
+	out->max = buf_len(out) + len + r->extra_bytes + r->reason.len +
+		   REPLY_OVERHEAD;
+	if (r->reason.ptr)
+		(void)!buf_putf(out, "HTTP/1.1 %u %.*s\r\n", status,
+				SPAN_FMT(r->reason));
+	else
+		(void)!buf_putf(out, "HTTP/1.1 %u %s\r\n", status,
+				reason_of(status));
 	if (!extra_has(r, "Date"))
 		date_put(out);
 	if (type)
@@ -246,4 +252,10 @@ void httpd_set_header(struct httpd_request *r, const char *name,
 	*(r->extra ? r->extra_end : &r->extra) = x;
 	r->extra_end = &x->next;
 	r->extra_bytes += copy.len + value.len + sizeof(": \r\n");
+}
+
+void httpd_set_reason(struct httpd_request *r, struct span reason)
+{
+	if (header_value_is_valid(reason) && reason.len <= EXTRA_VALUE_MAX)
+		r->reason = arena_dup(&r->arena, reason);
 }

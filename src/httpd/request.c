@@ -8,9 +8,10 @@
  *
  * Nothing frees a request that a handler has: when its client leaves, the
  * stream is closed and the state becomes REQUEST_GONE; the handler's reply (or
- * httpd_stream_end) then frees it. A handler that streams the reply hears of it
- * by .gone, and one that reads the body by a last call of .body_fn, always from
- * the loop and never from inside one of its own calls.
+ * httpd_stream_end) then frees it. A handler that streams the reply, or has
+ * called httpd_on_gone(), hears of it by .gone, and one that reads the body by
+ * a last call of .body_fn, always from the loop and never from inside one of
+ * its own calls.
  */
 
 #include "src/httpd/request.h"
@@ -42,6 +43,7 @@ static void request_forget(struct httpd_request *r)
 	r->param_count = 0;
 	r->extra = NULL;
 	r->extra_bytes = 0;
+	r->reason = SPAN_NONE;
 	r->id[0] = '\0';
 	arena_fini(&r->arena);
 	r->chunked = (struct h1_chunked){ 0 };
@@ -440,6 +442,14 @@ static enum step step_reply(struct httpd_request *r)
 	return STEP_AGAIN;
 }
 
+/* Who has asked for it hears that nobody waits for the reply any more. */
+static enum step step_handler(struct httpd_request *r)
+{
+	if (r->gone && r->end_seen)
+		request_drop(r);
+	return STEP_WAIT;
+}
+
 static enum step step_stream(struct httpd_request *r)
 {
 	size_t before = buf_len(&r->out);
@@ -463,7 +473,7 @@ static enum step request_step(struct httpd_request *r)
 	case REQUEST_BODY:
 		return step_body(r);
 	case REQUEST_HANDLER:
-		return STEP_WAIT;
+		return step_handler(r);
 	case REQUEST_STREAM:
 		return step_stream(r);
 	case REQUEST_REPLY:
@@ -565,6 +575,16 @@ static void on_stream(struct stream *s, void *ctx, unsigned events)
 		r->room(r->user, r);
 		/* r may be freed */
 	}
+}
+
+void httpd_on_gone(struct httpd_request *r,
+		   void (*fn)(void *user, struct httpd_request *r))
+{
+	r->gone = fn;
+	if (r->state == REQUEST_GONE)
+		timer_start(&r->timer, 0);
+	else if (r->end_seen)
+		stream_kick(r->stream);
 }
 
 /* The client has gone: its handler hears of it, from the loop. */

@@ -96,6 +96,7 @@ struct httpd_request {
 	void (*gone)(void *user, struct httpd_request *r);
 	struct httpd_extra *extra, **extra_end;
 	size_t extra_bytes;
+	struct span reason; /* in the arena; ptr NULL: the usual one */
 
 	/* a streamed reply (reply_stream.c) */
 	bool chunks; /* it is chunked */

@@ -123,6 +123,24 @@ static void on_ok(void *ctx, struct httpd_request *r)
 	httpd_reply_ok(r);
 }
 
+static void on_reason(void *ctx, struct httpd_request *r)
+{
+	(void)ctx;
+	httpd_set_reason(r, SPAN("Quite\r\nX-Bad: a"));
+	httpd_set_reason(r, SPAN("Quite Fine"));
+	httpd_reply(r, 299, "text/plain", SPAN("body"));
+}
+
+/* Waits for something, and would like to know when that is in vain. */
+static void on_wait(void *ctx, struct httpd_request *r)
+{
+	struct fixture *f = ctx;
+
+	f->request = r;
+	httpd_set_user(r, f);
+	httpd_on_gone(r, on_gone);
+}
+
 static void on_any(void *ctx, struct httpd_request *r)
 {
 	struct fixture *f = ctx;
@@ -217,6 +235,8 @@ static const struct httpd_route routes[] = {
 	{ "GET", "/chunked", HTTPD_AUTH_REQUIRED, on_chunked },
 	{ "GET", "/headers", HTTPD_AUTH_REQUIRED, on_headers },
 	{ "GET", "/ok", HTTPD_AUTH_REQUIRED, on_ok },
+	{ "GET", "/reason", HTTPD_AUTH_REQUIRED, on_reason },
+	{ "GET", "/wait", HTTPD_AUTH_REQUIRED, on_wait },
 	{ "GET", "/any/one", HTTPD_AUTH_REQUIRED, on_ok },
 	{ "*", "/any/{rest*}", HTTPD_AUTH_REQUIRED, on_any },
 	{ "*", "/port/{port}/{rest*}", HTTPD_AUTH_REQUIRED, on_any },
@@ -515,6 +535,58 @@ static void reply__ok_has_a_length(void **state)
 	assert_lacks(text, "chunked");
 }
 
+static void reply__has_a_reason_of_its_own(void **state)
+{
+	struct fixture *f = *state;
+	const char *text = ask(&f->rig, "GET /reason HTTP/1.1\r\n" CLOSE);
+
+	assert_has(text, "HTTP/1.1 299 Quite Fine\r\n");
+	assert_lacks(text, "X-Bad");
+}
+
+static void gone__is_told_before_the_reply(void **state)
+{
+	struct fixture *f = *state;
+	int fd;
+
+	for (int half = 0; half < 2; half++) {
+		fd = client_open(&f->rig);
+		client_send(&f->rig, fd,
+			    SPAN("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+		assert_non_null(f->request);
+		f->gone = 0;
+		if (half)
+			assert_int_equal(shutdown(fd, SHUT_WR), 0);
+		else
+			close(fd);
+		for (int i = 0; i < 20 && !f->gone; i++) {
+			turns(&f->rig, 3);
+			usleep(1000);
+		}
+		assert_int_equal(f->gone, 1);
+		assert_int_equal(httpd_connection_count(f->rig.httpd), 0);
+		if (half)
+			close(fd);
+	}
+}
+
+static void gone__is_not_told_of_a_client_that_stays(void **state)
+{
+	struct fixture *f = *state;
+	int fd = client_open(&f->rig);
+
+	for (int i = 0; i < 2; i++) {
+		client_send(&f->rig, fd,
+			    SPAN("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+		assert_non_null(f->request);
+		httpd_reply(f->request, 200, "text/plain", SPAN("done"));
+		assert_has(client_read(&f->rig, fd, "done"), "HTTP/1.1 200");
+	}
+	close(fd);
+	turns(&f->rig, 5);
+	assert_int_equal(f->gone, 0);
+}
+
 static void routes__take_every_method_and_the_rest(void **state)
 {
 	static const struct {
@@ -669,6 +741,9 @@ int main(void)
 		TEST(headers__are_many_and_replace_ours),
 		TEST(headers__of_an_event_stream),
 		TEST(reply__ok_has_a_length),
+		TEST(reply__has_a_reason_of_its_own),
+		TEST(gone__is_told_before_the_reply),
+		TEST(gone__is_not_told_of_a_client_that_stays),
 		TEST(routes__take_every_method_and_the_rest),
 		TEST(refusal__is_in_the_words_of_the_program),
 		TEST(limits__bound_connections_and_bodies),
