@@ -9,7 +9,10 @@
  *	server	/sandboxes/{id}/proxy/{port}[/rest], also below /v1
  *	uri	/{id}/{port}[/{expires}/{sig}][/rest]
  *
- * The path keeps its bytes: nothing is decoded.
+ * Only a host whose id is a UUID counts: the gateway's own name may well look
+ * like "node-8081". The path keeps its bytes: nothing is decoded. A signature
+ * in a uri may be no signature but the client's own path; .plain_path is the
+ * path then.
  */
 #pragma once
 
@@ -24,11 +27,10 @@ struct h1_request;
 struct ingress_route {
 	struct span id;
 	uint16_t port;
-	struct span path; /* from "/" on, with the query; "" is "/" */
-	/* of a signed route; SPAN_NONE: none. When the sandbox turns out not to
-	 * be secured, a uri route is read again with .plain_path. */
-	struct span expires, signature;
-	struct span plain_path;
+	struct span path; /* behind the prefix, with the query; may be "" or
+			     begin with "?": then a "/" belongs in front */
+	struct span expires, signature; /* of a signed route; SPAN_NONE: none */
+	struct span plain_path;		/* of a sandbox that is not secured */
 	struct span prefix; /* what was taken off, for X-Forwarded-Prefix */
 };
 
@@ -36,7 +38,6 @@ enum ingress_error {
 	INGRESS_OK,
 	INGRESS_E_NO_ROUTE = 1, /* 400: nothing names a sandbox */
 	INGRESS_E_PORT,		/* 400: not 1..65535 */
-	INGRESS_E_SIGNATURE,	/* 400: malformed */
 };
 
 WUNRES enum ingress_error ingress_route_parse(const struct h1_request *head,
