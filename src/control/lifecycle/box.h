@@ -41,7 +41,8 @@ struct box {
 	char id[BOX_ID_SIZE]; /* uuid4 */
 	char container[65];   /* Docker's id; "" before it is made */
 	enum box_state state;
-	struct span reason, message;
+	const char *reason; /* a constant of the contract; "" */
+	char message[256];
 	uint64_t created_ms, changed_ms; /* wall clock; changed: of the state */
 	uint64_t expires_ms;		 /* 0: manual cleanup */
 
@@ -49,8 +50,7 @@ struct box {
 	struct span image, snapshot_id; /* one of them */
 	struct span *entrypoint;
 	unsigned entrypoint_count;
-	struct box_pair *metadata; /* in order of names */
-	unsigned metadata_count;
+	struct map metadata;			/* name -> char *, both owned */
 	struct span platform_os, platform_arch; /* or SPAN_NONE */
 	struct span request; /* the rest, as JSON: resources, volumes, ... */
 	bool has_policy, credential_proxy, secure_access;
@@ -67,12 +67,19 @@ struct box {
 };
 
 const char *box_state_name(enum box_state state);
+/* Any case. */
+WUNRES bool box_state_by_name(struct span name, enum box_state *ret);
+struct box *box_new(void);
+/* From .v4. */
+void box_set_mac(struct box *b);
 /* From the stored form. 0; -EINVAL with d. */
 WUNRES int box_parse(struct span text, struct box **ret, struct diag *d);
 struct box *box_free(struct box *b); /* wipes tokens */
 void box_emit_stored(struct json_out *o, const struct box *b);
 /* with_image: the reply to POST has none. */
 void box_emit(struct json_out *o, const struct box *b, bool with_image);
+/* value SPAN_NONE removes it. */
+void box_set_metadata(struct box *b, struct span name, struct span value);
 /* Replaces state, reason (a constant) and message; sets changed_ms. */
 void box_set_state(struct box *b, enum box_state state, const char *reason,
 		   const char *message, uint64_t now_ms);
