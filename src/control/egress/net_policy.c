@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net_policy.c - read, merged, written
+ *
+ * Targets are compared lower-cased, as whole texts: "*.a.com" and "a.com" are
+ * two targets.
+ */
+
+#include "src/control/egress/net_policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "policy/load.h"
+#include "src/base/buf.h"
+#include "src/base/diag.h"
+#include "src/base/err.h"
+#include "src/text/json.h"
+
+enum { ARENA_MAX = 4 * 1024 * 1024, OWN_MAX = 8 * 1024 * 1024 };
+
+static struct net_policy *policy_new(unsigned rules)
+{
+	struct net_policy *p = must_alloc(sizeof(*p));
+
+	arena_init(&p->arena, ARENA_MAX);
+	p->rules = must_alloc(((size_t)rules + 1) * sizeof(*p->rules));
+	return p;
+}
+
+struct net_policy *net_policy_free(struct net_policy *p)
+{
+	if (!p)
+		return NULL;
+	arena_fini(&p->arena);
+	free(p->rules);
+	free(p);
+	return NULL;
+}
+
+static int finish(struct net_policy *p, int r, struct net_policy **ret,
+		  struct diag *d)
+{
+	if (!r && arena_overflowed(&p->arena))
+		r = diag_set(d, 0, 0, "targets of more than %d bytes together",
+			     ARENA_MAX);
+	if (r) {
+		net_policy_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+/* -- reading -------------------------------------------------------------- */
+
+/* member: "egress action" or "defaultAction"; empty means deny. */
+static int action_parse(const struct json *j, const char *member, bool *allow,
+			struct diag *d)
+{
+	struct span text = span_trim(json_text(j));
+
+	*allow = false;
+	if (json_kind(j) != JSON_KIND_NONE && json_kind(j) != JSON_KIND_NULL &&
+	    json_kind(j) != JSON_KIND_STRING)
+		return diag_set(d, 0, 0,
+				"%s: expected \"allow\" or \"deny\", found %s",
+				member, json_kind_name(json_kind(j)));
+	if (!text.len || span_eq_nocase(text, SPAN("deny")))
+		return 0;
+	*allow = span_eq_nocase(text, SPAN("allow"));
+	if (*allow)
+		return 0;
+	return diag_set(d, 0, 0,
+			"%s: unsupported action \"%.*s\", expected "
+			"\"allow\" or \"deny\"",
+			member, SPAN_FMT(text));
+}
+
+static int rule_parse(struct net_policy *p, const struct json *j, size_t at,
+		      struct net_rule *ret, struct diag *d)
+{
+	struct span target = span_trim(json_text(json_find(j, "target")));
+	char member[48];
+	int r;
+
+	(void)snprintf(member, sizeof(member), "egress[%zu].action", at);
+	if (json_kind(j) != JSON_KIND_OBJECT)
+		return diag_set(d, 0, 0,
+				"egress[%zu]: expected an object, "
+				"found %s",
+				at, json_kind_name(json_kind(j)));
+	r = action_parse(json_find(j, "action"), member, &ret->allow, d);
+	if (r)
+		return r;
+	if (!target.len)
+		return diag_set(d, 0, 0,
+				"egress[%zu]: egress target cannot be "
+				"empty",
+				at);
+	ret->target = arena_dup(&p->arena, target);
+	return 0;
+}
+
+static int rules_parse(struct net_policy *p, const struct json *list,
+		       struct diag *d)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; !r && i < json_count(list); i++) {
+		r = rule_parse(p, json_item(list, i), i, &p->rules[p->count],
+			       d);
+		p->count++;
+	}
+	return r;
+}
+
+int net_policy_parse(const struct json *j, struct net_policy **ret,
+		     unsigned *total, struct diag *d)
+{
+	const struct json *list = json_find(j, "egress");
+	struct net_policy *p;
+	int r;
+
+	if (json_kind(j) > JSON_KIND_NULL && json_kind(j) != JSON_KIND_OBJECT)
+		return diag_set(d, 0, 0, "expected an object, found %s",
+				json_kind_name(json_kind(j)));
+	if (json_kind(list) > JSON_KIND_NULL &&
+	    json_kind(list) != JSON_KIND_ARRAY)
+		return diag_set(d, 0, 0, "egress: expected an array, found %s",
+				json_kind_name(json_kind(list)));
+	*total = (unsigned)MIN(json_count(list), (size_t)UINT32_MAX);
+	if (*total > NET_RULES_MAX)
+		return NET_POLICY_E_MANY;
+	p = policy_new(*total);
+	r = action_parse(json_find(j, "defaultAction"), "defaultAction",
+			 &p->default_allow, d);
+	if (!r)
+		r = rules_parse(p, list, d);
+	return finish(p, r, ret, d);
+}
+
+/* -- merging -------------------------------------------------------------- */
+
+static bool has_target(const struct net_rule *rules, unsigned count,
+		       struct span target)
+{
+	unsigned i;
+
+	for (i = 0; i < count; i++)
+		if (span_eq_nocase(rules[i].target, target))
+			return true;
+	return false;
+}
+
+static void add(struct net_policy *p, const struct net_rule *rule)
+{
+	p->rules[p->count++] = (struct net_rule){
+		rule->allow,
+		arena_dup(&p->arena, rule->target),
+	};
+}
+
+/* The first of equal targets in front, then what they do not name. */
+static void merge(struct net_policy *p, const struct net_policy *front,
+		  const struct net_policy *base)
+{
+	unsigned i, own;
+
+	for (i = 0; i < front->count; i++)
+		if (!has_target(p->rules, p->count, front->rules[i].target))
+			add(p, &front->rules[i]);
+	own = p->count;
+	for (i = 0; i < base->count; i++)
+		if (!has_target(p->rules, own, base->rules[i].target))
+			add(p, &base->rules[i]);
+	p->default_allow = base->default_allow;
+}
+
+int net_policy_patch(const struct net_policy *base, const struct json *rules,
+		     struct net_policy **ret, unsigned *total, struct diag *d)
+{
+	struct net_policy *front, *p;
+	int r;
+
+	if (json_kind(rules) != JSON_KIND_ARRAY)
+		return diag_set(d, 0, 0, "expected an array of rules, found %s",
+				json_kind_name(json_kind(rules)));
+	*total = (unsigned)MIN(json_count(rules), (size_t)UINT32_MAX);
+	if (!*total)
+		return diag_set(d, 0, 0, "empty array");
+	if (*total > NET_RULES_MAX)
+		return NET_POLICY_E_MANY;
+	front = policy_new(*total);
+	r = rules_parse(front, rules, d);
+	if (r) {
+		net_policy_free(front);
+		return r;
+	}
+	p = policy_new(front->count + base->count);
+	merge(p, front, base);
+	net_policy_free(front);
+	*total = p->count;
+	if (p->count > NET_RULES_MAX) {
+		net_policy_free(p);
+		return NET_POLICY_E_MANY;
+	}
+	return finish(p, 0, ret, d);
+}
+
+static bool is_named(const struct json *targets, struct span target)
+{
+	json_for_each(t, targets)
+	{
+		if (span_eq_nocase(span_trim(json_text(t)), target))
+			return true;
+	}
+	return false;
+}
+
+int net_policy_remove(const struct net_policy *base, const struct json *targets,
+		      struct net_policy **ret, unsigned *removed,
+		      struct diag *d)
+{
+	struct net_policy *p;
+	unsigned i;
+
+	if (json_kind(targets) != JSON_KIND_ARRAY)
+		return diag_set(d, 0, 0,
+				"expected an array of targets, found %s",
+				json_kind_name(json_kind(targets)));
+	if (!json_count(targets))
+		return diag_set(d, 0, 0, "empty array");
+	if (json_count(targets) > NET_RULES_MAX)
+		return NET_POLICY_E_MANY;
+	json_for_each(t, targets)
+	{
+		if (json_kind(t) != JSON_KIND_STRING)
+			return diag_set(d, 0, 0,
+					"expected targets as strings, found %s",
+					json_kind_name(json_kind(t)));
+	}
+	p = policy_new(base->count);
+	p->default_allow = base->default_allow;
+	for (i = 0; i < base->count; i++)
+		if (!is_named(targets, base->rules[i].target))
+			add(p, &base->rules[i]);
+	*removed = base->count - p->count;
+	return finish(p, 0, ret, d);
+}
+
+/* -- writing -------------------------------------------------------------- */
+
+static const char *action_name(bool allow)
+{
+	return allow ? "allow" : "deny";
+}
+
+const char *net_policy_mode(const struct net_policy *p)
+{
+	if (p->count)
+		return "enforcing";
+	return p->default_allow ? "allow_all" : "deny_all";
+}
+
+static void put_rules(struct json_out *o, const struct net_policy *p)
+{
+	unsigned i;
+
+	json_open_array(o, "egress");
+	for (i = 0; i < p->count; i++) {
+		json_open_object(o, NULL);
+		json_put_str(o, "action", action_name(p->rules[i].allow));
+		json_put_text(o, "target", p->rules[i].target);
+		json_close(o);
+	}
+	json_close(o);
+}
+
+void net_policy_emit(struct json_out *o, const char *name,
+		     const struct net_policy *p)
+{
+	json_open_object(o, name);
+	put_rules(o, p);
+	json_put_str(o, "defaultAction", action_name(p->default_allow));
+	json_close(o);
+}
+
+void net_policy_emit_own(struct json_out *o, const struct net_policy *p,
+			 struct span id)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "sandbox.%.*s", SPAN_FMT(id));
+	json_open_object(o, NULL);
+	json_put_str(o, "name", name);
+	json_open_object(o, "sandboxes");
+	json_open_array(o, "ids");
+	json_put_text(o, NULL, id);
+	json_close(o);
+	json_close(o);
+	json_put_str(o, "defaultAction", action_name(p->default_allow));
+	put_rules(o, p);
+	json_close(o);
+}
+
+int net_policy_check(const struct net_policy *p, struct diag *d)
+{
+	struct buf text CLEANUP(buf_fini) = BUF_INIT(OWN_MAX);
+	struct policy_set *set CLEANUP_POLICY_SET = NULL;
+	struct json_out o;
+
+	json_start(&o, &text);
+	net_policy_emit_own(&o, p, SPAN("new"));
+	if (json_done(&o))
+		return diag_set(d, 0, 0, "a policy of more than %d bytes",
+				OWN_MAX);
+	return policy_load_one(buf_peek(&text), "networkPolicy", SPAN_NONE,
+			       &set, d);
+}
