@@ -9,7 +9,7 @@
 
 #include "src/control/lifecycle/box.h"
 
-struct policy_model;
+struct net_policy;
 
 /* Why not: what the client is answered. */
 struct lifecycle_error {
@@ -17,6 +17,10 @@ struct lifecycle_error {
 	const char *code; /* of the contract, a constant */
 	char message[512];
 };
+
+/* Fills it; returns -EINVAL. code is a constant. */
+int lifecycle_error_set(struct lifecycle_error *no, unsigned status,
+			const char *code, const char *fmt, ...) PRINTF(4, 5);
 
 struct create_limits {
 	uint64_t timeout_max_s;		/* 0: none */
@@ -47,7 +51,8 @@ struct create_request {
 	struct create_volume *volumes;
 	unsigned volume_count;
 	struct create_resources resources;
-	struct span policy; /* our own policy's JSON, made of networkPolicy */
+	struct net_policy *policy; /* NULL: none was given */
+	uint64_t timeout_s;	   /* 0: manual cleanup */
 	struct arena arena;
 };
 
