@@ -11,6 +11,7 @@
 #include "src/execd/command/commands.h"
 #include "src/execd/metrics/metrics.h"
 #include "src/execd/process/reaper.h"
+#include "src/execd/pty/terminals.h"
 
 static const struct httpd_route routes[] = {
 #define ROUTE(method, path, body, handler) \
@@ -99,12 +100,14 @@ static int parts_new(struct execd *e)
 		return r;
 	e->commands = commands_new(e);
 	e->metrics = metrics_new(e);
+	e->terminals = terminals_new(e);
 	return 0;
 }
 
 /* In the reverse order. */
 static void parts_free(struct execd *e)
 {
+	e->terminals = terminals_free(e->terminals);
 	e->metrics = metrics_free(e->metrics);
 	e->commands = commands_free(e->commands);
 	e->reaper = reaper_free(e->reaper);

@@ -22,6 +22,7 @@
 #include "src/base/fd.h"
 #include "src/execd/process/child.h"
 #include "src/execd/process/env.h"
+#include "src/execd/process/shell.h"
 #include "src/execd/pty/terminal.h"
 
 #ifndef TIOCGPTPEER
@@ -98,34 +99,31 @@ static int launch_env(struct env *env, bool pty)
 static int launch_start(struct terminal *t, struct child_spec *spec,
 			struct diag *d)
 {
-	const char *shell = child_shell(t->execd), *argv[6];
+	const char *shell = child_shell(t->execd);
+	const char *const plain[] = { shell, NULL };
+	const char *const bare[] = { shell, "--noprofile", "--norc", NULL };
+	struct shell_args *args = NULL;
 	struct env *env;
-	unsigned n = 0;
 	int r;
 
 	if (!shell) {
 		(void)diag_set(d, 0, 0, "the image has neither bash nor sh");
 		return -ENOENT;
 	}
-	argv[n++] = shell;
-	if (span_ends(span_str(shell), SPAN("bash"))) {
-		argv[n++] = "--noprofile";
-		argv[n++] = "--norc";
-	}
+	spec->argv = shell_is_bash(shell) ? bare : plain;
 	if (t->command) {
-		argv[n++] = "-c";
-		argv[n++] = t->command;
+		args = shell_args_new(shell, SPAN(""), span_str(t->command),
+				      SPAN(""));
+		spec->argv = shell_args_list(args);
 	}
-	argv[n] = NULL;
-
 	env = env_new();
 	r = launch_env(env, spec->terminal);
-	spec->argv = argv;
 	spec->env = env_list(env);
 	spec->cwd = t->cwd;
 	if (!r)
 		r = child_start(t->execd, &t->child, spec, d);
 	(void)env_free(env);
+	(void)shell_args_free(args);
 	return r;
 }
 

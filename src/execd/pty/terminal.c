@@ -118,6 +118,7 @@ static void terminal_finish(struct terminal *t)
 
 	t->running = t->exiting = false;
 	t->holder = NULL; /* the place is free while he is still being told */
+	child_fini(&t->child);
 	if (t->is_pty)
 		end_close(&t->out);
 	end_close(&t->in);
