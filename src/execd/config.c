@@ -19,8 +19,8 @@
 #include "src/base/fd.h"
 #include "src/base/secret.h"
 
-struct row;
-typedef int take_fn(const struct row *row, struct execd_settings *s,
+/* name: the flag or the variable, for sentences. */
+typedef int take_fn(const char *name, struct execd_settings *s,
 		    struct span text, struct diag *d);
 
 enum row_kind {
@@ -36,16 +36,6 @@ struct row {
 	const char *value, *help; /* for people */
 };
 
-/* How the row was spelled, for sentences. */
-static const char *spelled(const struct row *row)
-{
-	static char text[64];
-
-	(void)snprintf(text, sizeof(text), "%s%s", row->flag ? "--" : "",
-		       row->flag ? row->flag : row->variable);
-	return text;
-}
-
 static const char *text_keep(struct span text)
 {
 	/* a span of argv or of the environment: ends with its NUL */
@@ -54,7 +44,7 @@ static const char *text_keep(struct span text)
 
 /* -- what the rows take --------------------------------------------------- */
 
-static int take_listen(const struct row *row, struct execd_settings *s,
+static int take_listen(const char *name, struct execd_settings *s,
 		       struct span text, struct diag *d)
 {
 	if (addr_parse_port(text, EXECD_PORT, &s->config.listen) &&
@@ -63,10 +53,10 @@ static int take_listen(const struct row *row, struct execd_settings *s,
 	return diag_set(d, 0, 0,
 			"%s is \"%.*s\", expected an address with or without a "
 			"port, such as [::]:44772 or 127.0.0.1",
-			spelled(row), SPAN_FMT(text));
+			name, SPAN_FMT(text));
 }
 
-static int take_port(const struct row *row, struct execd_settings *s,
+static int take_port(const char *name, struct execd_settings *s,
 		     struct span text, struct diag *d)
 {
 	uint64_t port;
@@ -75,50 +65,49 @@ static int take_port(const struct row *row, struct execd_settings *s,
 		return diag_set(d, 0, 0,
 				"%s is \"%.*s\", expected a port from 1 to "
 				"65535",
-				spelled(row), SPAN_FMT(text));
+				name, SPAN_FMT(text));
 	s->config.listen.port = (uint16_t)port;
 	return 0;
 }
 
-static int secret_keep(const struct row *row, struct span text,
-		       const char **ret, struct diag *d)
+static int secret_keep(const char *name, struct span text, const char **ret,
+		       struct diag *d)
 {
 	struct secret *kept;
 	size_t i;
 
 	if (text.len > EXECD_TOKEN_MAX)
-		return diag_set(d, 0, 0, "%s is longer than %d bytes",
-				spelled(row), EXECD_TOKEN_MAX);
+		return diag_set(d, 0, 0, "%s is longer than %d bytes", name,
+				EXECD_TOKEN_MAX);
 	for (i = 0; i < text.len; i++)
 		if ((unsigned char)text.ptr[i] <= ' ' || text.ptr[i] == 0x7f)
 			return diag_set(d, 0, 0,
 					"%s holds a space or a control "
 					"character, which no header can carry",
-					spelled(row));
+					name);
 	/* Kept for the life of the process. The NUL behind it is there:
 	 * secrets are zeroed. */
 	if (secret_new(text.len + 1, &kept))
-		return diag_set(d, 0, 0, "there is no memory for %s",
-				spelled(row));
+		return diag_set(d, 0, 0, "there is no memory for %s", name);
 	memcpy(secret_fill(kept), text.ptr, text.len);
 	*ret = text.len ? secret_open(kept).ptr : NULL;
 	return 0;
 }
 
-static int take_token(const struct row *row, struct execd_settings *s,
+static int take_token(const char *name, struct execd_settings *s,
 		      struct span text, struct diag *d)
 {
-	return secret_keep(row, text, &s->config.token, d);
+	return secret_keep(name, text, &s->config.token, d);
 }
 
-static int take_jupyter_token(const struct row *row, struct execd_settings *s,
+static int take_jupyter_token(const char *name, struct execd_settings *s,
 			      struct span text, struct diag *d)
 {
-	return secret_keep(row, text, &s->config.jupyter_token, d);
+	return secret_keep(name, text, &s->config.jupyter_token, d);
 }
 
 /* The first line of the file; the file stays. */
-static int take_token_file(const struct row *row, struct execd_settings *s,
+static int take_token_file(const char *name, struct execd_settings *s,
 			   struct span text, struct diag *d)
 {
 	char bytes[EXECD_TOKEN_MAX + 2];
@@ -130,24 +119,24 @@ static int take_token_file(const struct row *row, struct execd_settings *s,
 
 	n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
 	if (n < 0)
-		return diag_set(d, 0, 0, "%s: %s could not be read: %s",
-				spelled(row), path, strerror(errno));
+		return diag_set(d, 0, 0, "%s: %s could not be read: %s", name,
+				path, strerror(errno));
 	rest = span_of(bytes, (size_t)n);
 	token = span_trim(span_cut(&rest, '\n'));
 	if (token.len && token.ptr[token.len - 1] == '\r')
 		token.len--;
 	if (token.len)
-		r = secret_keep(row, token, &s->config.token, d);
+		r = secret_keep(name, token, &s->config.token, d);
 	else
 		r = diag_set(d, 0, 0,
 			     "%s: %s is empty, expected the token in its first "
 			     "line",
-			     spelled(row), path);
+			     name, path);
 	secret_wipe(bytes, sizeof(bytes));
 	return r;
 }
 
-static int take_jupyter_host(const struct row *row, struct execd_settings *s,
+static int take_jupyter_host(const char *name, struct execd_settings *s,
 			     struct span text, struct diag *d)
 {
 	if (!text.len) {
@@ -157,7 +146,7 @@ static int take_jupyter_host(const struct row *row, struct execd_settings *s,
 	if (!span_starts(text, SPAN("http://")))
 		return diag_set(d, 0, 0,
 				"%s is \"%.*s\", expected http://host:port",
-				spelled(row), SPAN_FMT(text));
+				name, SPAN_FMT(text));
 	s->config.jupyter_host = text_keep(text);
 	return 0;
 }
@@ -179,7 +168,7 @@ static bool duration_parse(struct span text, uint64_t *ret_ms)
 	return true;
 }
 
-static int take_poll(const struct row *row, struct execd_settings *s,
+static int take_poll(const char *name, struct execd_settings *s,
 		     struct span text, struct diag *d)
 {
 	uint64_t ms;
@@ -188,18 +177,18 @@ static int take_poll(const struct row *row, struct execd_settings *s,
 		return diag_set(d, 0, 0,
 				"%s is \"%.*s\", expected 1ms to 60s, such as "
 				"100ms or 2s",
-				spelled(row), SPAN_FMT(text));
+				name, SPAN_FMT(text));
 	s->config.jupyter_poll_ms = (unsigned)ms;
 	return 0;
 }
 
-static int take_shell(const struct row *row, struct execd_settings *s,
+static int take_shell(const char *name, struct execd_settings *s,
 		      struct span text, struct diag *d)
 {
 	if (!span_starts(text, SPAN("/")))
 		return diag_set(d, 0, 0,
 				"%s is \"%.*s\", expected an absolute path",
-				spelled(row), SPAN_FMT(text));
+				name, SPAN_FMT(text));
 	s->config.entrypoint_shell = text_keep(text);
 	return 0;
 }
@@ -221,18 +210,18 @@ static bool bool_parse(struct span text, bool *ret)
 	return false;
 }
 
-static int take_init(const struct row *row, struct execd_settings *s,
+static int take_init(const char *name, struct execd_settings *s,
 		     struct span text, struct diag *d)
 {
 	if (bool_parse(text, &s->config.init))
 		return 0;
-	return diag_set(d, 0, 0, "%s is \"%.*s\", expected true or false",
-			spelled(row), SPAN_FMT(text));
+	return diag_set(d, 0, 0, "%s is \"%.*s\", expected true or false", name,
+			SPAN_FMT(text));
 }
 
 /* By name, or by the number that other daemons of this kind take: 6 is "as
  * usual", 7 is everything. */
-static int take_log_level(const struct row *row, struct execd_settings *s,
+static int take_log_level(const char *name, struct execd_settings *s,
 			  struct span text, struct diag *d)
 {
 	static const enum log_level levels[] = {
@@ -247,13 +236,13 @@ static int take_log_level(const struct row *row, struct execd_settings *s,
 		return diag_set(d, 0, 0,
 				"%s is \"%.*s\", expected error, warn, info, "
 				"debug, or 0 to 7",
-				spelled(row), SPAN_FMT(text));
+				name, SPAN_FMT(text));
 	s->log_level = levels[number];
 	return 0;
 }
 
 /* Streams end with their last event here; there is nothing to wait for. */
-static int take_grace(const struct row *row, struct execd_settings *s,
+static int take_grace(const char *name, struct execd_settings *s,
 		      struct span text, struct diag *d)
 {
 	uint64_t ms;
@@ -262,7 +251,7 @@ static int take_grace(const struct row *row, struct execd_settings *s,
 	if (duration_parse(text, &ms))
 		return 0;
 	return diag_set(d, 0, 0, "%s is \"%.*s\", expected a time such as 1s",
-			spelled(row), SPAN_FMT(text));
+			name, SPAN_FMT(text));
 }
 
 /* -- the table ------------------------------------------------------------ */
@@ -353,7 +342,7 @@ static int environment_take(struct execd_settings *s, struct diag *d)
 		text = span_str(value);
 		/* set to nothing is not set */
 		if (!r && text.len)
-			r = rows[i].take(&rows[i], s, text, d);
+			r = rows[i].take(rows[i].variable, s, text, d);
 		if (rows[i].kind != ROW_SECRET)
 			continue;
 		secret_wipe(value, text.len);
@@ -370,6 +359,7 @@ static int flag_take(char **argv, int *at, struct execd_settings *s,
 {
 	struct span name, value = SPAN_NONE;
 	const struct row *row;
+	char spelled[64];
 	size_t cut;
 	int r;
 
@@ -394,7 +384,8 @@ static int flag_take(char **argv, int *at, struct execd_settings *s,
 				row->value);
 	if (!value.ptr)
 		value = span_str(argv[(*at)++]);
-	r = row->take(row, s, value, d);
+	(void)snprintf(spelled, sizeof(spelled), "--%s", row->flag);
+	r = row->take(spelled, s, value, d);
 	if (row->kind == ROW_SECRET)
 		secret_wipe((char *)(uintptr_t)value.ptr, value.len);
 	return r;

@@ -28,8 +28,9 @@ struct execd_settings {
 };
 
 /* 0, with texts that live as long as argv and the environment do; one of
- * CONFIG_E_; -EINVAL with a sentence in d. Secrets are taken out of argv and
- * the environment in each of these cases. .config.files is not set. */
+ * CONFIG_E_; -EINVAL with a sentence in d. Secrets
+ * that were met are taken out of argv and the environment in each of these
+ * cases. .config.files is not set. */
 WUNRES int config_read(int argc, char **argv, struct execd_settings *ret,
 		       struct diag *d);
 /* Every flag, one a line, and the environment. */

@@ -88,6 +88,45 @@ static int execd_listen(struct execd *e)
 	return r;
 }
 
+/* An agent may have a thousand streams open, and ask beside them; a program
+ * costs descriptors too: half of them are for connections. */
+static void limits_set(struct execd *e)
+{
+	struct httpd_limits limits = { .body = EXECD_BODY_MAX };
+	struct rlimit files;
+
+	must(getrlimit(RLIMIT_NOFILE, &files) == 0);
+	limits.connections = (unsigned)MIN(files.rlim_cur / 2,
+					   (rlim_t)EXECD_CONNECTIONS_MAX);
+	httpd_set_limits(e->httpd, &limits);
+}
+
+/* -- the end -------------------------------------------------------------- */
+
+static void on_drained(void *ctx)
+{
+	struct execd *e = ctx;
+	void (*stopped)(void *) = e->stopped;
+
+	timer_stop(&e->stop_timer);
+	e->stopped = NULL;
+	if (stopped)
+		stopped(e->stopped_ctx);
+}
+
+static void on_stop_timer(struct timer *t)
+{
+	on_drained(container_of(t, struct execd, stop_timer));
+}
+
+void execd_stop(struct execd *e, void (*stopped)(void *ctx), void *ctx)
+{
+	e->stopped = stopped;
+	e->stopped_ctx = ctx;
+	timer_start(&e->stop_timer, EXECD_STOP_MS);
+	httpd_drain(e->httpd, on_drained, e);
+}
+
 /* -- the parts ------------------------------------------------------------ */
 
 /* Each may use those above it. */
@@ -113,9 +152,6 @@ static void parts_free(struct execd *e)
 	e->reaper = reaper_free(e->reaper);
 }
 
-/* An agent may have a thousand streams open, and ask beside them. */
-static const struct httpd_limits limits = { .connections = 4096 };
-
 int execd_new(struct loop *loop, const struct execd_config *config,
 	      struct execd **ret)
 {
@@ -124,9 +160,10 @@ int execd_new(struct loop *loop, const struct execd_config *config,
 
 	e->loop = loop;
 	e->config = config;
+	timer_init(&e->stop_timer, loop, on_stop_timer);
 	r = httpd_new(loop, routes, ARRAY_LEN(routes), &ops, e, &e->httpd);
 	if (!r)
-		httpd_set_limits(e->httpd, &limits);
+		limits_set(e);
 	if (!r)
 		r = parts_new(e);
 	if (!r)
@@ -143,6 +180,7 @@ struct execd *execd_free(struct execd *e)
 {
 	if (!e)
 		return NULL;
+	timer_stop(&e->stop_timer);
 	parts_free(e);
 	e->httpd = httpd_free(e->httpd);
 	free(e);

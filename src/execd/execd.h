@@ -18,11 +18,11 @@
 #include "src/base/addr.h"
 #include "src/base/attrib.h"
 #include "src/httpd/httpd.h"
+#include "src/io/loop.h"
 
 struct commands;
 struct contexts;
 struct isolation;
-struct loop;
 struct metrics;
 struct reaper;
 struct sessions;
@@ -42,6 +42,12 @@ struct execd_config {
 				raised, programs get this one back */
 };
 
+enum {
+	EXECD_BODY_MAX = 32 * 1024 * 1024, /* of a request read as a whole */
+	EXECD_CONNECTIONS_MAX = 8192,
+	EXECD_STOP_MS = 2000,
+};
+
 struct execd {
 	struct loop *loop;
 	const struct execd_config *config;
@@ -53,6 +59,11 @@ struct execd {
 	struct contexts *contexts;
 	struct isolation *isolation;
 	struct metrics *metrics;
+
+	/* execd_stop() was called: */
+	struct timer stop_timer;
+	void (*stopped)(void *ctx);
+	void *stopped_ctx;
 };
 
 #define ROUTE(method, path, body, handler) httpd_handler handler;
@@ -63,5 +74,8 @@ struct execd {
  * borrowed until execd_free(). */
 WUNRES int execd_new(struct loop *loop, const struct execd_config *config,
 		     struct execd **ret);
+/* Nobody new is served and event streams end; stopped is called from the loop
+ * when the last request is answered, or after EXECD_STOP_MS. Once. */
+void execd_stop(struct execd *e, void (*stopped)(void *ctx), void *ctx);
 /* Kills what commands, sessions and terminals still run. NULL is fine. */
 struct execd *execd_free(struct execd *e);

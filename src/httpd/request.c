@@ -24,7 +24,7 @@
 #include "src/base/err.h"
 #include "src/io/stream.h"
 
-enum { READ_BYTES = 16 * 1024 };
+enum { READ_BYTES = 16 * 1024, BODY_FIRST_BYTES = 64 * 1024 };
 
 enum step { STEP_WAIT, STEP_AGAIN, STEP_FREED };
 
@@ -299,8 +299,10 @@ static enum step request_begin_body(struct httpd_request *r)
 	r->state = REQUEST_BODY;
 	if (r->body_left > max)
 		return refuse_body(r);
+	/* memory for what is only announced comes with the bytes */
 	room_bytes =
 		r->head.body == H1_BODY_CHUNKED ? max : (size_t)r->body_left;
+	room_bytes = MIN(room_bytes, (size_t)BODY_FIRST_BYTES);
 	must(!room_bytes || !buf_reserve(&r->body, room_bytes, &room));
 	if (r->head.expect_continue && r->head.body != H1_BODY_NONE &&
 	    stream_write(r->stream, SPAN("HTTP/1.1 100 Continue\r\n\r\n")) < 0)

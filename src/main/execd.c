@@ -56,17 +56,32 @@ static int start(const struct execd_config *config, struct loop **ret_loop,
 
 /* -- the end -------------------------------------------------------------- */
 
-static void on_stop(void *ctx)
+static void on_stopped(void *ctx)
 {
 	loop_stop(ctx);
 }
 
-static int run(struct loop *loop)
+/* The first signal asks for an orderly end, the second does not. */
+static void on_signal(void *ctx)
 {
-	if (loop_on_signal(loop, SIGTERM, on_stop, loop) ||
-	    loop_on_signal(loop, SIGINT, on_stop, loop))
+	static bool asked;
+	struct execd *e = ctx;
+
+	if (asked) {
+		loop_stop(e->loop);
+		return;
+	}
+	asked = true;
+	log_info("stops");
+	execd_stop(e, on_stopped, e->loop);
+}
+
+static int run(struct execd *e)
+{
+	if (loop_on_signal(e->loop, SIGTERM, on_signal, e) ||
+	    loop_on_signal(e->loop, SIGINT, on_signal, e))
 		return EXIT_FAILURE;
-	loop_run(loop);
+	loop_run(e->loop);
 	return EXIT_SUCCESS;
 }
 
@@ -98,7 +113,7 @@ int main(int argc, char **argv)
 	log_init("execd", settings.log_level);
 	files_raise(&settings.config.files);
 	r = start(&settings.config, &loop, &e);
-	status = r ? EXIT_FAILURE : run(loop);
+	status = r ? EXIT_FAILURE : run(e);
 	(void)execd_free(e);
 	(void)loop_free(loop);
 	return status;
