@@ -12,6 +12,7 @@
 #include "src/execd/metrics/metrics.h"
 #include "src/execd/process/reaper.h"
 #include "src/execd/pty/terminals.h"
+#include "src/execd/session/sessions.h"
 
 static const struct httpd_route routes[] = {
 #define ROUTE(method, path, body, handler) \
@@ -138,6 +139,7 @@ static int parts_new(struct execd *e)
 	if (r)
 		return r;
 	e->commands = commands_new(e);
+	e->sessions = sessions_new(e);
 	e->metrics = metrics_new(e);
 	e->terminals = terminals_new(e);
 	return 0;
@@ -149,6 +151,7 @@ static void parts_free(struct execd *e)
 	e->terminals = terminals_free(e->terminals);
 	e->metrics = metrics_free(e->metrics);
 	e->commands = commands_free(e->commands);
+	e->sessions = sessions_free(e->sessions);
 	e->reaper = reaper_free(e->reaper);
 }
 

@@ -219,6 +219,8 @@ void command_free(struct command *c)
 	timer_stop(&c->killer);
 	if (c->stream)
 		c->stream = event_stream_end(c->stream, NULL);
+	if (c->state == COMMAND_RUNS && c->owner && c->exited)
+		c->exited(c, c->ctx);
 	child_fini(&c->child);
 	output_fini(&c->out);
 	output_fini(&c->err);

@@ -15,6 +15,7 @@
 
 #include "src/base/list.h"
 #include "src/base/span.h"
+#include "src/execd/id.h"
 #include "src/execd/process/child.h"
 #include "src/execd/process/output.h"
 #include "src/io/loop.h"
@@ -25,7 +26,7 @@ struct env;
 struct execd;
 struct httpd_request;
 
-enum { COMMAND_ID_SIZE = 33, COMMAND_ERROR_SIZE = 64 };
+enum { COMMAND_ERROR_SIZE = 64 };
 
 enum command_kind {
 	COMMAND_FOREGROUND,
@@ -42,7 +43,7 @@ enum command_state {
 struct command {
 	struct commands *owner;
 	struct list link; /* of the owner: running, or finished */
-	char id[COMMAND_ID_SIZE];
+	char id[ID_SIZE];
 	enum command_kind kind;
 	enum command_state state;
 	char *text;
@@ -65,7 +66,8 @@ struct command {
 	int exit_code;
 	char error[COMMAND_ERROR_SIZE]; /* "": it succeeded */
 
-	/* told once, at the exit, before the last event; may be NULL */
+	/* Told once, at the exit, before the last event, or when the command
+	 * is freed before. May be NULL. */
 	void (*exited)(struct command *c, void *ctx);
 	void *ctx;
 };

@@ -3,9 +3,7 @@
 
 #include "src/execd/command/commands.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "src/base/err.h"
 #include "src/base/fd.h"
@@ -13,6 +11,7 @@
 #include "src/execd/command/command.h"
 #include "src/execd/command/log.h"
 #include "src/execd/execd.h"
+#include "src/execd/id.h"
 #include "src/execd/process/drain.h"
 
 struct commands {
@@ -53,12 +52,7 @@ bool commands_is_full(const struct commands *t)
 
 void commands_add(struct commands *t, struct command *c)
 {
-	uint64_t words[2];
-
-	must(getrandom(words, sizeof(words), 0) == sizeof(words));
-	(void)snprintf(c->id, sizeof(c->id), "%016llx%016llx",
-		       (unsigned long long)words[0],
-		       (unsigned long long)words[1]);
+	id_draw(c->id);
 	c->owner = t;
 	must(!map_set(&t->by_id, span_str(c->id), c));
 	list_push(&t->running, &c->link);

@@ -61,7 +61,8 @@ static void run_in_shell(struct execd *e, struct httpd_request *r,
 			     "sh");
 		return;
 	}
-	args = shell_args_new(shell, SPAN(""), body->command, SPAN(""));
+	args = shell_args_new(shell,
+			      &(struct shell_texts){ .text = body->command });
 	(void)command_run(e, r,
 			  &(struct command_start){
 				  .kind = body->background ? COMMAND_BACKGROUND

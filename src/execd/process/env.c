@@ -254,12 +254,19 @@ static void take_file(struct env *v, const char *path)
 	buf_fini(&bytes);
 }
 
-struct env *env_new(void)
+struct env *env_new_empty(void)
 {
 	struct env *v = must_alloc(sizeof(*v));
-	const char *path = getenv("EXECD_ENVS");
 
 	map_init(&v->places);
+	return v;
+}
+
+struct env *env_new(void)
+{
+	struct env *v = env_new_empty();
+	const char *path = getenv("EXECD_ENVS");
+
 	take_environ(v);
 	if (path && path[0])
 		take_file(v, path);

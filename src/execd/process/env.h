@@ -19,6 +19,7 @@ struct buf;
 struct env;
 
 struct env *env_new(void);
+struct env *env_new_empty(void);
 struct env *env_free(struct env *v); /* NULL is fine; returns NULL */
 /* 0; -EINVAL: name empty, or '=' or NUL in it, or NUL in value. */
 WUNRES int env_set(struct env *v, struct span name, struct span value);

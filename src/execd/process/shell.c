@@ -120,8 +120,14 @@ static void pieces_put(struct shell_args *a, struct span text, size_t *number,
 	} while (text.len);
 }
 
-struct shell_args *shell_args_new(const char *shell, struct span before,
-				  struct span text, struct span setup)
+static bool is_plain(const struct shell_texts *t)
+{
+	return !t->first.len && !t->before.len && !t->after.len &&
+	       t->text.len <= ARG_MAX_BYTES;
+}
+
+struct shell_args *shell_args_new(const char *shell,
+				  const struct shell_texts *texts)
 {
 	struct shell_args *a = must_alloc(sizeof(*a));
 	struct buf script = BUF_INIT(SCRIPT_MAX);
@@ -129,21 +135,22 @@ struct shell_args *shell_args_new(const char *shell, struct span before,
 
 	argv_put(a, must_strdup(shell));
 	argv_put(a, must_strdup("-c"));
-	if (!before.len && !setup.len && text.len <= ARG_MAX_BYTES) {
-		argv_put(a, text_copy(text));
+	if (is_plain(texts)) {
+		argv_put(a, text_copy(texts->text));
 		return a;
 	}
 	argv_put(a, NULL); /* the script comes here */
 	argv_put(a, must_strdup(shell));
-	if (before.len) {
+	if (texts->first.len) {
 		must(!buf_put_str(&script, "eval \""));
-		pieces_put(a, before, &number, &script);
-		must(!buf_put_str(&script, "\" 2>/dev/null\n"));
+		pieces_put(a, texts->first, &number, &script);
+		must(!buf_put_str(&script, "\" 2>/dev/null; "));
 	}
-	must(!buf_put(&script, setup));
+	must(!buf_put(&script, texts->before));
 	must(!buf_put_str(&script, "eval \"set --;"));
-	pieces_put(a, text, &number, &script);
+	pieces_put(a, texts->text, &number, &script);
 	must(!buf_put_str(&script, "\""));
+	must(!buf_put(&script, texts->after));
 	a->argv[2] = text_copy(buf_peek(&script));
 	buf_fini(&script);
 	return a;

@@ -9,14 +9,16 @@
 
 struct shell_args;
 
-/* "shell -c text". The texts hold no NUL.
- *
- * `before` (may be empty) is a text that is evaluated first, whose errors are
- * not shown; `setup` (may be empty) are lines of ours, at most 4 KiB, that run
- * between the two. Neither, and a short text: the argument is the text itself.
- * Otherwise it is evaluated, with the same $0 and without parameters. */
-struct shell_args *shell_args_new(const char *shell, struct span before,
-				  struct span text, struct span setup);
+/* "shell -c text", when only `text` is not empty. With more, or with a text
+ * that is too long for one argument, a script that evaluates `first` without
+ * showing its errors, runs the lines `before`, evaluates the text (with the
+ * same $0 and without parameters) and runs the lines `after`. The lines are
+ * ours, at most 4 KiB; no text holds a NUL. */
+struct shell_texts {
+	struct span first, before, text, after;
+};
+struct shell_args *shell_args_new(const char *shell,
+				  const struct shell_texts *texts);
 /* For exec; valid until free. */
 const char *const *shell_args_list(const struct shell_args *a);
 /* NULL is fine; returns NULL. */

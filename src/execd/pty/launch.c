@@ -112,8 +112,9 @@ static int launch_start(struct terminal *t, struct child_spec *spec,
 	}
 	spec->argv = shell_is_bash(shell) ? bare : plain;
 	if (t->command) {
-		args = shell_args_new(shell, SPAN(""), span_str(t->command),
-				      SPAN(""));
+		args = shell_args_new(
+			shell,
+			&(struct shell_texts){ .text = span_str(t->command) });
 		spec->argv = shell_args_list(args);
 	}
 	env = env_new();

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_env.c - the environment of programs and where it comes from */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/base/attrib.h"
+#include "src/base/buf.h"
+#include "src/execd/process/env.h"
+
+static void set__keeps_one_of_each_name(void **state)
+{
+	struct env *v = env_new_empty();
+	const char *const *list;
+	char name[16];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 500; i++) {
+		(void)snprintf(name, sizeof(name), "N%d", i % 250);
+		assert_false(env_set(v, span_str(name), SPAN("x")));
+	}
+	list = env_list(v);
+	for (i = 0; list[i]; i++)
+		;
+	assert_int_equal(i, 250);
+	for (i = 0; i < 250; i += 2) {
+		(void)snprintf(name, sizeof(name), "N%d", i);
+		env_unset(v, span_str(name));
+		env_unset(v, span_str(name));
+	}
+	list = env_list(v);
+	for (i = 0; list[i]; i++)
+		assert_true(strstr(list[i], "=x"));
+	assert_int_equal(i, 125);
+	assert_null(env_get(v, "N0"));
+	assert_string_equal(env_get(v, "N249"), "x");
+	(void)env_free(v);
+}
+
+static void set__refuses_what_no_program_can_have(void **state)
+{
+	struct env *v = env_new_empty();
+
+	(void)state;
+	assert_int_equal(env_set(v, SPAN(""), SPAN("1")), -EINVAL);
+	assert_int_equal(env_set(v, SPAN("A=B"), SPAN("1")), -EINVAL);
+	assert_int_equal(env_set(v, SPAN("A\0"), SPAN("1")), -EINVAL);
+	assert_int_equal(env_set(v, SPAN("A"), SPAN("1\0")), -EINVAL);
+	assert_null(env_list(v)[0]);
+	assert_null(env_get(v, "A"));
+	(void)env_free(v);
+}
+
+static void expand__replaces_names(void **state)
+{
+	static const struct {
+		const char *text, *expanded;
+	} cases[] = {
+		{ "", "" },
+		{ "plain", "plain" },
+		{ "$A/bin", "one/bin" },
+		{ "${A}bin", "onebin" },
+		{ "$Abin", "" },
+		{ "$A$A$", "oneone$" },
+		{ "${A", "${A" },
+		{ "${}x$1$-", "${}x$1$-" },
+		{ "$NONE.", "." },
+	};
+	struct env *v = env_new_empty();
+	struct buf out = BUF_INIT(256);
+	size_t i;
+
+	(void)state;
+	assert_false(env_set(v, SPAN("A"), SPAN("one")));
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		buf_clear(&out);
+		assert_false(env_expand(v, span_str(cases[i].text), &out));
+		assert_true(
+			span_eq(buf_peek(&out), span_str(cases[i].expanded)));
+	}
+	out.max = 2;
+	assert_true(env_expand(v, SPAN("$A"), &out) < 0);
+	buf_fini(&out);
+	(void)env_free(v);
+}
+
+static void file_put(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_false(fclose(f));
+}
+
+static void new__reads_ours_and_the_file(void **state)
+{
+	char path[] = "/tmp/execd-env-XXXXXX";
+	struct env *v;
+
+	(void)state;
+	assert_true(close(mkstemp(path)) == 0);
+	file_put(path, "# comment\nPLAIN=a b\r\nBOTH=$OURS:${PLAIN}\n"
+		       "export TOLD=\"x $OURS\"\nRAW='$OURS'\nEMPTY=\n"
+		       "nothing here\n=none\nOURS=theirs");
+	assert_false(setenv("EXECD_ENVS", path, 1));
+	assert_false(setenv("EXECD_ACCESS_TOKEN", "secret", 1));
+	assert_false(setenv("JUPYTER_TOKEN", "secret", 1));
+	assert_false(setenv("OURS", "ours", 1));
+	v = env_new();
+	assert_null(env_get(v, "EXECD_ACCESS_TOKEN"));
+	assert_null(env_get(v, "EXECD_ENVS"));
+	assert_null(env_get(v, "JUPYTER_TOKEN"));
+	assert_string_equal(env_get(v, "PLAIN"), "a b");
+	assert_string_equal(env_get(v, "BOTH"), "ours:a b");
+	assert_string_equal(env_get(v, "TOLD"), "x ours");
+	assert_string_equal(env_get(v, "RAW"), "$OURS");
+	assert_string_equal(env_get(v, "EMPTY"), "");
+	assert_string_equal(env_get(v, "OURS"), "theirs");
+	(void)env_free(v);
+	/* what is no file is no reason to wait or to fail */
+	assert_false(unlink(path));
+	assert_false(mkfifo(path, 0600));
+	v = env_new();
+	assert_string_equal(env_get(v, "OURS"), "ours");
+	(void)env_free(v);
+	assert_false(unlink(path));
+	assert_false(unsetenv("EXECD_ENVS"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(set__keeps_one_of_each_name),
+		cmocka_unit_test(set__refuses_what_no_program_can_have),
+		cmocka_unit_test(expand__replaces_names),
+		cmocka_unit_test(new__reads_ours_and_the_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
