@@ -219,6 +219,42 @@ static int take_init(const char *name, struct execd_settings *s,
 			SPAN_FMT(text));
 }
 
+static int take_path(const struct row *row, struct span text, const char **ret,
+		     struct diag *d)
+{
+	if (!span_starts(text, SPAN("/")))
+		return diag_set(d, 0, 0,
+				"%s is \"%.*s\", expected an absolute path",
+				spelled(row), SPAN_FMT(text));
+	*ret = text_keep(text);
+	return 0;
+}
+
+/* Who names a CA wants it to be trusted. */
+static int take_ca_file(const struct row *row, struct execd_settings *s,
+			struct span text, struct diag *d)
+{
+	s->config.trust = true;
+	return take_path(row, text, &s->config.ca_file, d);
+}
+
+static int take_ca_bundle(const struct row *row, struct execd_settings *s,
+			  struct span text, struct diag *d)
+{
+	return take_path(row, text, &s->config.ca_bundle, d);
+}
+
+/* The variable is the sandbox's, not ours: what it cannot mean is "no". */
+static int take_trust(const struct row *row, struct execd_settings *s,
+		      struct span text, struct diag *d)
+{
+	(void)row;
+	(void)d;
+	if (!bool_parse(text, &s->config.trust))
+		s->config.trust = false;
+	return 0;
+}
+
 /* By name, or by the number that other daemons of this kind take: 6 is "as
  * usual", 7 is everything. */
 static int take_log_level(const char *name, struct execd_settings *s,
@@ -275,6 +311,12 @@ static const struct row rows[] = {
 	  "the shell of commands; bash, else sh" },
 	{ "init", "EXECD_INIT", ROW_SWITCH, take_init, NULL,
 	  "be the init of the container, and start the words behind --" },
+	{ "trust-ca", "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", ROW_SWITCH,
+	  take_trust, NULL, "make programs trust the gateway's CA" },
+	{ "ca-file", "EXECD_CA_FILE", ROW_VALUE, take_ca_file, "FILE",
+	  "that CA, as PEM; " EXECD_CA_FILE },
+	{ "ca-bundle", "EXECD_CA_BUNDLE", ROW_VALUE, take_ca_bundle, "FILE",
+	  "to write: all roots and that CA; " EXECD_CA_BUNDLE },
 	{ "log-level", NULL, ROW_VALUE, take_log_level, "LEVEL",
 	  "error, warn, info or debug; info" },
 	{ "graceful-shutdown-timeout", "EXECD_API_GRACE_SHUTDOWN", ROW_VALUE,
@@ -429,6 +471,8 @@ int config_read(int argc, char **argv, struct execd_settings *ret,
 	struct execd_settings s = {
 		.config.listen.port = EXECD_PORT, /* [::] */
 		.config.jupyter_poll_ms = EXECD_POLL_MS,
+		.config.ca_file = EXECD_CA_FILE,
+		.config.ca_bundle = EXECD_CA_BUNDLE,
 		.log_level = LOG_INFO,
 	};
 	int r;

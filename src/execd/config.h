@@ -20,6 +20,9 @@ enum {
 	EXECD_TOKEN_MAX = 4096,
 };
 
+#define EXECD_CA_FILE	"/opt/opensandbox/mitmproxy-ca-cert.pem"
+#define EXECD_CA_BUNDLE "/opt/opensandbox/merged-ca-certificates.pem"
+
 enum { CONFIG_E_HELP = 1, CONFIG_E_VERSION };
 
 struct execd_settings {

@@ -36,6 +36,8 @@ struct execd_config {
 	const char *jupyter_token;
 	const char *entrypoint_shell; /* NULL: bash, else sh */
 	unsigned jupyter_poll_ms;
+	bool trust; /* programs are made to trust a CA (init/trust.h) */
+	const char *ca_file, *ca_bundle;
 	bool init;		       /* is the container's init (init.h) */
 	const char *const *entrypoint; /* NULL, or NULL-terminated: to start */
 	struct rlimit files; /* RLIMIT_NOFILE as we were started: ours is

@@ -6,6 +6,7 @@
  */
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 #include "src/base/log.h"
 #include "src/execd/config.h"
 #include "src/execd/execd.h"
+#include "src/execd/init/init.h"
 #include "src/io/loop.h"
 
 enum { EXIT_USAGE = 2 };
@@ -56,33 +58,46 @@ static int start(const struct execd_config *config, struct loop **ret_loop,
 
 /* -- the end -------------------------------------------------------------- */
 
+struct life {
+	struct execd *execd;
+	int status;
+	bool ends;
+};
+
 static void on_stopped(void *ctx)
 {
 	loop_stop(ctx);
 }
 
-/* The first signal asks for an orderly end, the second does not. */
-static void on_signal(void *ctx)
+/* The first time asks for an orderly end, the second does not. */
+static void on_over(void *ctx, int status)
 {
-	static bool asked;
-	struct execd *e = ctx;
+	struct life *life = ctx;
 
-	if (asked) {
-		loop_stop(e->loop);
+	if (life->ends) {
+		loop_stop(life->execd->loop);
 		return;
 	}
-	asked = true;
+	life->ends = true;
+	life->status = status;
 	log_info("stops");
-	execd_stop(e, on_stopped, e->loop);
+	execd_stop(life->execd, on_stopped, life->execd->loop);
 }
 
 static int run(struct execd *e)
 {
-	if (loop_on_signal(e->loop, SIGTERM, on_signal, e) ||
-	    loop_on_signal(e->loop, SIGINT, on_signal, e))
+	struct life life = { .execd = e };
+	struct init *init;
+	int r;
+
+	r = init_new(e, on_over, &life, &init);
+	if (r) {
+		log_error("could not take signals: %s", err_text(r));
 		return EXIT_FAILURE;
+	}
 	loop_run(e->loop);
-	return EXIT_SUCCESS;
+	(void)init_free(init);
+	return life.status;
 }
 
 int main(int argc, char **argv)
@@ -93,6 +108,8 @@ int main(int argc, char **argv)
 	struct loop *loop = NULL;
 	int r, status;
 
+	log_init("execd", LOG_INFO);
+	init_source(argv);
 	/* The workload runs beside us, often as the same user: it must not
 	 * look into this memory. No limit on cores: programs inherit limits. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -52,6 +52,8 @@ struct child_spec {
 	/* > 0: becomes that fd of the program (0: fd 3); 0: none */
 	int channel, channel_as;
 	bool terminal; /* `in` becomes its controlling terminal */
+	/* If `in` is our own controlling terminal, its group gets that. */
+	bool foreground;
 };
 
 /* 0: it runs, and c->on_exit is called from the loop. -errno with a sentence

@@ -100,10 +100,27 @@ static bool descriptors_set(const struct child_spec *spec,
 	return channel_set(spec);
 }
 
+/* A group in the background may only do this with SIGTTOU blocked. `in` may be
+ * no terminal, or not ours: then there is nothing to get. */
+static void terminal_get(void)
+{
+	sigset_t stop;
+
+	(void)sigemptyset(&stop);
+	(void)sigaddset(&stop, SIGTTOU);
+	(void)sigprocmask(SIG_BLOCK, &stop, NULL);
+	(void)tcsetpgrp(STDIN_FILENO, getpid());
+	(void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+}
+
 static bool group_lead(const struct child_spec *spec)
 {
+	if (!spec->terminal && setpgid(0, 0))
+		return false;
+	if (spec->foreground)
+		terminal_get();
 	if (!spec->terminal)
-		return !setpgid(0, 0);
+		return true;
 	return setsid() >= 0 && !ioctl(STDIN_FILENO, TIOCSCTTY, 0);
 }
 
