@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 BUILD = Path(os.environ.get("SALLYPORT_BUILD", Path(__file__).parents[3] / "build" / "dev"))
-EXECD = BUILD / "bin" / "sallyport-execd"
+EXECD = (BUILD / "bin" / "sallyport-execd").resolve()
 
 
 def free_port():
