@@ -219,36 +219,36 @@ static int take_init(const char *name, struct execd_settings *s,
 			SPAN_FMT(text));
 }
 
-static int take_path(const struct row *row, struct span text, const char **ret,
+static int path_take(const char *name, struct span text, const char **ret,
 		     struct diag *d)
 {
 	if (!span_starts(text, SPAN("/")))
 		return diag_set(d, 0, 0,
 				"%s is \"%.*s\", expected an absolute path",
-				spelled(row), SPAN_FMT(text));
+				name, SPAN_FMT(text));
 	*ret = text_keep(text);
 	return 0;
 }
 
 /* Who names a CA wants it to be trusted. */
-static int take_ca_file(const struct row *row, struct execd_settings *s,
+static int take_ca_file(const char *name, struct execd_settings *s,
 			struct span text, struct diag *d)
 {
 	s->config.trust = true;
-	return take_path(row, text, &s->config.ca_file, d);
+	return path_take(name, text, &s->config.ca_file, d);
 }
 
-static int take_ca_bundle(const struct row *row, struct execd_settings *s,
+static int take_ca_bundle(const char *name, struct execd_settings *s,
 			  struct span text, struct diag *d)
 {
-	return take_path(row, text, &s->config.ca_bundle, d);
+	return path_take(name, text, &s->config.ca_bundle, d);
 }
 
 /* The variable is the sandbox's, not ours: what it cannot mean is "no". */
-static int take_trust(const struct row *row, struct execd_settings *s,
+static int take_trust(const char *name, struct execd_settings *s,
 		      struct span text, struct diag *d)
 {
-	(void)row;
+	(void)name;
 	(void)d;
 	if (!bool_parse(text, &s->config.trust))
 		s->config.trust = false;

@@ -83,7 +83,7 @@ def test_the_api_answers_meanwhile_and_commands_run_beside():
 
 ORPHANS = """
 import os, sys, time
-for i in range(5000):
+for i in range(1000):
     pid = os.fork()
     if not pid:
         if not os.fork():
@@ -96,7 +96,7 @@ time.sleep(60)
 
 
 def test_every_zombie_is_reaped(tmp_path):
-    """5,000 orphans that end by themselves, and none of them stays."""
+    """1,000 orphans that end by themselves, and none of them stays."""
     with init_box("python3", "-c", ORPHANS, tmp=tmp_path) as b:
         wait_for(lambda: "all born" in b.text(), 60)
         wait_for(lambda: len(below(b.pid)) == 2, 5)
@@ -187,7 +187,7 @@ def test_descriptors_and_directory_are_the_containers(tmp_path):
         assert b.process.wait(20) == 0
         text = b.text()
     assert str(tmp_path) in text and "/dev/null" in text
-    assert "0 1 2 3 \n" in text or text.rstrip().endswith("0 1 2 3")
+    assert "\n0 1 2 3 " in text
 
 
 def test_the_environment_has_what_the_container_needs_and_no_token(tmp_path):
