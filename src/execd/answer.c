@@ -48,25 +48,38 @@ void answer_error(struct httpd_request *r, unsigned status,
 	httpd_reply_error(r, status, code_names[code], "%s", sentence);
 }
 
-struct json *answer_body(struct httpd_request *r, bool optional)
+/* The body, which must be of the kind. NULL: answered. */
+static struct json *body_parse(struct httpd_request *r, struct span text,
+			       enum json_kind kind)
 {
-	struct span text = span_trim(httpd_body(r));
 	char why[sizeof(struct diag) + 64];
 	struct json *j = NULL;
 	struct diag d = { 0 };
 
-	if (!text.len && optional)
-		text = SPAN("{}");
 	if (!text.len) {
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY,
-			     "the body is empty, expected a JSON object");
+			     "the body is empty, expected JSON: %s",
+			     json_kind_name(kind));
 		return NULL;
 	}
-	if (json_parse(text, &j, &d) ||
-	    json_want(j, JSON_KIND_OBJECT, "body", &d)) {
+	if (json_parse(text, &j, &d) || json_want(j, kind, "body", &d)) {
 		j = json_free(j);
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s",
 			     diag_text(&d, why, sizeof(why)));
 	}
 	return j;
+}
+
+struct json *answer_body(struct httpd_request *r, bool optional)
+{
+	struct span text = span_trim(httpd_body(r));
+
+	if (!text.len && optional)
+		text = SPAN("{}");
+	return body_parse(r, text, JSON_KIND_OBJECT);
+}
+
+struct json *answer_body_array(struct httpd_request *r)
+{
+	return body_parse(r, span_trim(httpd_body(r)), JSON_KIND_ARRAY);
 }

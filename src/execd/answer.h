@@ -38,3 +38,5 @@ void answer_error(struct httpd_request *r, unsigned status,
 /* The body as a JSON object; an empty body is an empty object when `optional`.
  * NULL: answered with 400 INVALID_REQUEST_BODY. Free with json_free(). */
 struct json *answer_body(struct httpd_request *r, bool optional);
+/* The same of an array. */
+struct json *answer_body_array(struct httpd_request *r);

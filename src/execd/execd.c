@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/base/secret.h"
 #include "src/execd/command/commands.h"
+#include "src/execd/files/files.h"
 #include "src/execd/metrics/metrics.h"
 #include "src/execd/process/reaper.h"
 #include "src/execd/pty/terminals.h"
@@ -138,6 +139,9 @@ static int parts_new(struct execd *e)
 	r = reaper_new(e->loop, &e->reaper);
 	if (r)
 		return r;
+	r = files_new(e, &e->files);
+	if (r)
+		return r;
 	e->commands = commands_new(e);
 	e->sessions = sessions_new(e);
 	e->metrics = metrics_new(e);
@@ -152,6 +156,7 @@ static void parts_free(struct execd *e)
 	e->metrics = metrics_free(e->metrics);
 	e->commands = commands_free(e->commands);
 	e->sessions = sessions_free(e->sessions);
+	e->files = files_free(e->files);
 	e->reaper = reaper_free(e->reaper);
 }
 

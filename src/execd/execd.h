@@ -22,6 +22,7 @@
 
 struct commands;
 struct contexts;
+struct files;
 struct isolation;
 struct metrics;
 struct reaper;
@@ -59,6 +60,7 @@ struct execd {
 	struct sessions *sessions;
 	struct terminals *terminals;
 	struct contexts *contexts;
+	struct files *files;
 	struct isolation *isolation;
 	struct metrics *metrics;
 

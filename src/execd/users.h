@@ -3,7 +3,7 @@
  *
  * Read by ourselves: a static program has no NSS, and an image may have no
  * libc at all. A missing file is an empty one. Files are read anew when their
- * time of change is another one.
+ * time of change is another one. Any thread.
  */
 #pragma once
 
@@ -28,3 +28,6 @@ void users_name(uid_t uid, char dst[USERS_NAME_SIZE]);
 void groups_name(gid_t gid, char dst[USERS_NAME_SIZE]);
 /* Groups that name the user as a member; how many were written. */
 unsigned groups_of(const char *user, gid_t *dst, unsigned max);
+
+/* Other files instead of those of /etc; borrowed. For tests. */
+void users_set_files(const char *passwd, const char *group);

@@ -287,20 +287,47 @@ struct span httpd_param(const struct httpd_request *r, const char *name)
 	return SPAN_NONE;
 }
 
-struct span httpd_query(struct httpd_request *r, const char *name)
+/* The raw value of the next name=value in *rest; SPAN_NONE at the end. */
+static struct span query_next(struct span *rest, const char *name)
 {
-	struct span rest = r->query, value, key, decoded;
+	struct span value, key;
 
-	while (rest.len) {
-		value = span_cut(&rest, '&');
+	while (rest->len) {
+		value = span_cut(rest, '&');
 		key = span_cut(&value, '=');
-		if (!span_eq(key, span_str(name)))
-			continue;
-		return route_decode(&r->arena, value, true, &decoded)
-			       ? decoded
-			       : SPAN_NONE;
+		if (span_eq(key, span_str(name)))
+			return value.ptr ? value : SPAN("");
 	}
 	return SPAN_NONE;
+}
+
+unsigned httpd_query_count(const struct httpd_request *r, const char *name)
+{
+	struct span rest = r->query;
+	unsigned count = 0;
+
+	while (query_next(&rest, name).ptr)
+		count++;
+	return count;
+}
+
+struct span httpd_query_at(struct httpd_request *r, const char *name,
+			   unsigned index)
+{
+	struct span rest = r->query, value, decoded;
+	unsigned i;
+
+	value = query_next(&rest, name);
+	for (i = 0; i < index && value.ptr; i++)
+		value = query_next(&rest, name);
+	if (!value.ptr || !route_decode(&r->arena, value, true, &decoded))
+		return SPAN_NONE;
+	return decoded;
+}
+
+struct span httpd_query(struct httpd_request *r, const char *name)
+{
+	return httpd_query_at(r, name, 0);
 }
 
 void httpd_set_user(struct httpd_request *r, void *user)

@@ -130,8 +130,12 @@ struct span httpd_header(const struct httpd_request *r, struct span name);
 /* Value of {name} in the route's path, percent-decoded. */
 struct span httpd_param(const struct httpd_request *r, const char *name);
 /* Value of the first name=value in the query, decoded ('+' is a space);
- * SPAN_NONE when absent. */
+ * SPAN_NONE when absent, or when it is no proper percent-encoding. */
 struct span httpd_query(struct httpd_request *r, const char *name);
+/* The same of names that may come several times: how many, and each. */
+unsigned httpd_query_count(const struct httpd_request *r, const char *name);
+struct span httpd_query_at(struct httpd_request *r, const char *name,
+			   unsigned index);
 /* Free for the handler (its own state of an asynchronous request). */
 void httpd_set_user(struct httpd_request *r, void *user);
 void *httpd_user(const struct httpd_request *r);

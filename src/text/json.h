@@ -142,6 +142,8 @@ WUNRES int json_emit(struct buf *buf, const struct json *j);
 
 /* How many bytes at the front stand for themselves in a JSON string. */
 size_t json_plain_len(struct span bytes);
+/* Does json_escape() keep every byte of it, or is some of it no UTF-8? */
+bool json_is_utf8(struct span bytes);
 /* A JSON string literal, quotes included, from any bytes: what is not UTF-8
  * becomes U+FFFD. Pure ASCII without escapes is one copy. 0 or -ENOBUFS. */
 WUNRES int json_escape(struct buf *buf, struct span bytes);

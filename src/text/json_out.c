@@ -89,6 +89,19 @@ static size_t utf8_len(struct span s)
 	return len;
 }
 
+bool json_is_utf8(struct span s)
+{
+	size_t len;
+
+	while (s.len) {
+		len = (unsigned char)s.ptr[0] < 0x80 ? 1 : utf8_len(s);
+		if (!len)
+			return false;
+		s = span_from(s, len);
+	}
+	return true;
+}
+
 /* A sequence that is not shown but does something: C1 controls, U+2028 to
  * U+202E (line separators, embeddings), U+2066 to U+2069 (isolates). Its
  * escape into dst (8 bytes); false: it is shown. */
