@@ -103,7 +103,7 @@ struct httpd_request {
 	bool sized;
 	uint64_t sized_left;
 	void (*room)(void *user, struct httpd_request *r);
-	bool room_due; /* .room was just set, or much is unsent */
+	bool room_due;	   /* .room was just set, or much is unsent */
 	size_t room_bytes; /* what is much; 0: as usual */
 };
 
@@ -130,7 +130,7 @@ extern int (*httpd_tls_start)(struct ssl_ctx_st *tls, struct stream *s);
 /* A request of h was freed: go on with a drain. */
 void httpd_request_left(struct httpd *h);
 
-/* -- the request's life (request.c) --------------------------------------- */
+/* -- the connection's life (connection.c) --------------------------------- */
 
 /* Takes the stream. */
 void request_new(struct httpd *h, struct stream *stream,
@@ -142,6 +142,17 @@ void request_drop(struct httpd_request *r);
 /* The handler is done with a request whose client has gone. True: that was so,
  * and r is freed or about to be. */
 bool request_let_go(struct httpd_request *r);
+
+/* -- a request until its handler has it (request.c) ----------------------- */
+
+/* What a step leads to; each says it all: r is gone with STEP_FREED. */
+enum step { STEP_WAIT, STEP_AGAIN, STEP_FREED };
+
+enum step request_step_head(struct httpd_request *r);
+enum step request_step_body(struct httpd_request *r);
+/* Answers with an error, and closes the connection after it. */
+enum step request_refuse(struct httpd_request *r, unsigned status,
+			 const char *code, const char *message);
 
 /* -- a body in pieces (request_body.c) ------------------------------------ */
 
