@@ -42,6 +42,7 @@ static void request_forget(struct httpd_request *r)
 	arena_fini(&r->arena);
 	r->chunked = (struct h1_chunked){ 0 };
 	r->scan = (struct h1_scan){ 0 };
+	r->head_begun = false;
 	r->body_left = r->dropped = 0;
 	r->body_fn = NULL;
 	r->expected = r->body_told = false;

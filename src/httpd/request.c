@@ -199,9 +199,12 @@ enum step request_step_head(struct httpd_request *r)
 		request_drop(r);
 		return STEP_FREED;
 	}
-	if (!r->timer.due_ms || !buf_len(&r->in))
-		timer_start(&r->timer,
-			    buf_len(&r->in) ? HTTPD_HEAD_MS : HTTPD_IDLE_MS);
+	if (!buf_len(&r->in)) {
+		timer_start(&r->timer, HTTPD_IDLE_MS);
+	} else if (!r->head_begun) {
+		r->head_begun = true; /* bytes that trickle do not extend it */
+		timer_start(&r->timer, HTTPD_HEAD_MS);
+	}
 	return STEP_WAIT;
 }
 

@@ -66,6 +66,7 @@ struct httpd_request {
 	struct buf in;	/* received, not yet consumed */
 	struct buf out; /* to be sent */
 	struct h1_scan scan;
+	bool head_begun; /* its time runs */
 
 	/* from the head on */
 	char *head_bytes; /* what .head points into */
