@@ -193,6 +193,39 @@ static void stream__unread_bytes_are_announced(void **state)
 	fd_close(fds[1]);
 }
 
+static void note_kick(struct stream *s, void *ctx, unsigned events)
+{
+	unsigned *kicks = ctx;
+
+	(void)s;
+	if (events & STREAM_KICKED)
+		*kicks += 1;
+	if (*kicks == 1)
+		stream_kick(s); /* once more, in the next round */
+}
+
+/* Without a cause in the kernel, from the loop, once for each wish. */
+static void stream__is_kicked(void **state)
+{
+	struct stream *s;
+	unsigned kicks = 0;
+	int fds[2];
+
+	(void)state;
+	unix_pair(fds);
+	s = stream_of(fds[0]);
+	stream_set_owner(s, note_kick, &kicks);
+	stream_kick(s);
+	turns(2);
+	assert_int_equal(kicks, 0); /* nobody wanted it */
+	stream_want(s, STREAM_KICKED);
+	assert_int_equal(kicks, 0); /* from the loop only */
+	turns(5);
+	assert_int_equal(kicks, 2);
+	stream_free(s);
+	fd_close(fds[1]);
+}
+
 static void stream__may_be_freed_in_its_callback(void **state)
 {
 	struct watcher w = { .free_it = true };
@@ -440,6 +473,7 @@ int main(void)
 		TEST(stream__small_writes_make_one_send),
 		TEST(stream__unread_comes_first),
 		TEST(stream__unread_bytes_are_announced),
+		TEST(stream__is_kicked),
 		TEST(stream__may_be_freed_in_its_callback),
 		TEST(stream__half_close),
 		TEST(stream__connects),
