@@ -30,6 +30,7 @@
 #include "src/execd/execd.h"
 #include "src/execd/pty/attachment.h"
 #include "src/execd/pty/launch.h"
+#include "src/execd/pty/sweep.h"
 
 enum { CHUNK_BYTES = 32 * 1024 };
 
@@ -347,7 +348,8 @@ struct terminal *terminal_free(struct terminal *t)
 {
 	if (!t)
 		return NULL;
-	terminal_signal(t, SIGKILL);
+	if (t->running && t->is_pty && !t->exiting)
+		sweep_session(t->child.pid);
 	if (t->running)
 		child_fini(&t->child);
 	terminal_close_all(t);

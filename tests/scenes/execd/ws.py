@@ -133,7 +133,7 @@ class Client(WebSocket):
 
     def __init__(self, *args, **kw):
         super().__init__(*args, **kw)
-        self.out, self.err, self.texts = b"", b"", []
+        self.out, self.err, self.texts = bytearray(), bytearray(), []
         self.replays = []  # (offset, bytes)
         self.order = []
 
@@ -165,12 +165,16 @@ class Client(WebSocket):
     def until_out(self, what, seconds=20):
         """stdout up to and with `what`; the rest is kept."""
         what = what if isinstance(what, bytes) else what.encode()
-        end = time.monotonic() + seconds
-        while what not in self.out:
+        end, seen = time.monotonic() + seconds, 0
+        while True:
+            at = self.out.find(what, max(0, seen - len(what)))
+            if at >= 0:
+                break
+            seen = len(self.out)
             assert time.monotonic() < end, f"no {what!r} in {self.out[-2000:]!r}"
             self.step()
-        at = self.out.index(what) + len(what)
-        found, self.out = self.out[:at], self.out[at:]
+        found = bytes(self.out[:at + len(what)])
+        del self.out[:len(found)]
         return found
 
     def until_closed(self):
@@ -183,7 +187,9 @@ class Client(WebSocket):
     def run(self, line, mark="@@"):
         """What a command prints in an interactive shell without echo."""
         self.type(f"{line}; echo {mark[0]}''{mark[1:]}\n")
-        return self.until_out(mark)[:-len(mark)]
+        found = self.until_out(mark)[:-len(mark)]
+        self.until_out(b"\n")
+        return found
 
 
 class Terminal:
