@@ -23,7 +23,7 @@ FORBIDDEN = {
     "CRYPTO_": "OpenSSL",
     "__nss_": "NSS", "getpwnam": "NSS", "getpwuid": "NSS", "getgrnam": "NSS",
     "getgrgid": "NSS", "getgrouplist": "NSS", "initgroups": "NSS",
-    "gethostby": "the resolver", "__res_": "the resolver",
+    "gethostby": "the resolver", "__res_context_": "the resolver",
     "_nss_": "NSS", "yaml_": "YAML", "nghttp2_": "HTTP/2",
     "iconv_open": "conversions that load modules",
 }
