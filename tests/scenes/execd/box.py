@@ -37,9 +37,9 @@ def wait_for(what, seconds=10, step=0.01):
 class Box:
     """unshare: its options ("--pid", ...), or None for no namespaces."""
 
-    def __init__(self, *words, unshare=None, env=None, tmp=None, prefix=(), ready=True, **more):
+    def __init__(self, *words, unshare=None, env=None, tmp=None, prefix=None, ready=True, **more):
         self.port = free_port()
-        inner = [*prefix, str(EXECD), "--listen", f"127.0.0.1:{self.port}", *words]
+        inner = [*(prefix or [str(EXECD)]), "--listen", f"127.0.0.1:{self.port}", *words]
         argv = ["unshare", "--fork", *unshare, *inner] if unshare is not None else inner
         clean = {"PATH": os.environ["PATH"], "HOME": "/root", "LC_ALL": "C.UTF-8"}
         self.out = subprocess.PIPE if tmp is None else open(tmp / "out", "w+b")
