@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""form.py - uploads as the clients of the contract write them"""
+import json
+import os
+import socket
+import threading
+
+TYPE = {"Content-Type": "multipart/form-data; boundary=----b0undary"}
+CLOSING = b"------b0undary--\r\n"
+
+
+def part(name, body, filename="blob", kind="application/octet-stream"):
+    head = f'------b0undary\r\nContent-Disposition: form-data; name="{name}"'
+    if filename is not None:
+        head += f'; filename="{filename}"'
+    return (head + f"\r\nContent-Type: {kind}\r\n\r\n").encode() + body + b"\r\n"
+
+
+def metadata(path, **more):
+    return part("metadata", json.dumps({"path": str(path)} | more).encode(), "metadata",
+                "application/json")
+
+
+def pair(path, body, **more):
+    """As the Python client writes it: the file's name is its whole path."""
+    return metadata(path, **more) + part("file", body, str(path))
+
+
+def upload(execd, *parts, headers=None):
+    return execd.request("POST", "/files/upload", b"".join(parts) + CLOSING, TYPE | (headers or {}))
+
+
+class Slow:
+    """An upload whose bytes are sent when the scene says so."""
+
+    def __init__(self, execd, length=None):
+        self.connection = execd.connect()
+        framing = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+        self.chunked = length is None
+        token = f"X-EXECD-ACCESS-TOKEN: {execd.token}\r\n" if execd.token else ""
+        self.connection.sock.sendall(
+            (f"POST /files/upload HTTP/1.1\r\nHost: execd\r\n{token}{framing}\r\n"
+             f"Content-Type: {TYPE['Content-Type']}\r\n\r\n").encode())
+
+    def send(self, data):
+        if self.chunked:
+            data = b"%x\r\n" % len(data) + data + b"\r\n"
+        self.connection.sock.sendall(data)
+
+    def end(self):
+        if self.chunked:
+            self.connection.sock.sendall(b"0\r\n\r\n")
+        return self.reply()
+
+    def reply(self):
+        from execd import Reply
+        status, headers = self.connection.head()
+        return Reply(status, headers, self.connection.body("POST", status, headers))
+
+    def cut(self):
+        """Gone without a word, as a client that was killed."""
+        self.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                        b"\1\0\0\0\0\0\0\0")
+        self.connection.close()
+
+
+class Pinger:
+    """Another client: how long it waits for /ping at most, while the scene does something."""
+
+    def __init__(self, execd):
+        self.execd, self.longest, self.count, self.over = execd, 0.0, 0, False
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        import time
+        connection = self.execd.connect()
+        while not self.over:
+            start = time.monotonic()
+            assert connection.request("GET", "/ping").status == 200
+            self.longest = max(self.longest, time.monotonic() - start)
+            self.count += 1
+            time.sleep(0.002)
+        connection.close()
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+
+
+def many_files(folder, count):
+    os.makedirs(folder, exist_ok=True)
+    at = os.open(folder, os.O_RDONLY)
+    for i in range(count):
+        os.close(os.open(f"f{i:06d}.txt", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=at))
+    os.close(at)
