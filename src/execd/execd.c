@@ -12,6 +12,7 @@
 #include "src/execd/files/files.h"
 #include "src/execd/metrics/metrics.h"
 #include "src/execd/process/reaper.h"
+#include "src/execd/proxy/proxy.h"
 #include "src/execd/pty/terminals.h"
 #include "src/execd/session/sessions.h"
 
@@ -146,12 +147,14 @@ static int parts_new(struct execd *e)
 	e->sessions = sessions_new(e);
 	e->metrics = metrics_new(e);
 	e->terminals = terminals_new(e);
+	e->proxy = proxy_new(e);
 	return 0;
 }
 
 /* In the reverse order. */
 static void parts_free(struct execd *e)
 {
+	e->proxy = proxy_free(e->proxy);
 	e->terminals = terminals_free(e->terminals);
 	e->metrics = metrics_free(e->metrics);
 	e->commands = commands_free(e->commands);

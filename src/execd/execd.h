@@ -25,6 +25,7 @@ struct contexts;
 struct files;
 struct isolation;
 struct metrics;
+struct proxy;
 struct reaper;
 struct sessions;
 struct terminals;
@@ -63,6 +64,7 @@ struct execd {
 	struct files *files;
 	struct isolation *isolation;
 	struct metrics *metrics;
+	struct proxy *proxy;
 
 	/* execd_stop() was called: */
 	struct timer stop_timer;
