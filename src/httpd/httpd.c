@@ -44,6 +44,39 @@ static bool peer_read(int fd, const struct sockaddr_storage *from,
 	return true;
 }
 
+/* The one that waits longest for its client to ask for something. */
+static struct httpd_request *idle_find(const struct httpd *h, bool known)
+{
+	struct httpd_request *r;
+
+	list_for_each(it, &h->requests)
+	{
+		r = container_of(it, struct httpd_request, link);
+		if (r->state == REQUEST_HEAD && r->known == known &&
+		    !(known && buf_len(&r->in)))
+			return r;
+	}
+	return NULL;
+}
+
+/* Is there room for another connection? Where all places are taken, one that
+ * has no request gives up its own, those first that have not shown yet that
+ * they may ask at all: who may not cannot keep out who may. */
+static bool httpd_make_room(struct httpd *h)
+{
+	struct httpd_request *idle;
+
+	if (h->request_count < h->limits.connections)
+		return true;
+	idle = idle_find(h, false);
+	if (!idle)
+		idle = idle_find(h, true);
+	if (!idle)
+		return false;
+	request_drop(idle);
+	return true;
+}
+
 /* Takes fd. */
 static void listener_greet(struct listener *l, int fd,
 			   const struct sockaddr_storage *from)
@@ -51,8 +84,7 @@ static void listener_greet(struct listener *l, int fd,
 	struct httpd_peer peer;
 	struct stream *s;
 
-	if (!peer_read(fd, from, &peer) ||
-	    l->httpd->request_count >= l->httpd->limits.connections) {
+	if (!peer_read(fd, from, &peer) || !httpd_make_room(l->httpd)) {
 		(void)fd_close(fd);
 		return;
 	}

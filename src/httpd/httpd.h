@@ -79,7 +79,9 @@ struct httpd_ops {
 	const char *(*refusal)(void *ctx, unsigned status);
 };
 
-/* 0 = the default of that limit. */
+/* 0 = the default of that limit. A connection too many takes the place of one
+ * that has no request, rather of one that was never authorised; when there is
+ * none it is closed. */
 struct httpd_limits {
 	unsigned connections; /* HTTPD_CONNECTIONS_MAX */
 	size_t body;	      /* HTTPD_BODY_MAX, of a WHOLE body */

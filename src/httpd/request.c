@@ -101,8 +101,10 @@ static bool request_admit(struct httpd_request *r, enum step *ret)
 	int found;
 
 	found = route_find(h, r, &allow);
-	if (!r->route || r->route->auth != HTTPD_AUTH_OPEN)
+	if (!r->route || r->route->auth != HTTPD_AUTH_OPEN) {
 		status = h->ops->authorise(h->ctx, r);
+		r->known = r->known || !status;
+	}
 	if (found == ROUTE_E_METHOD && !status)
 		httpd_set_header(r, "Allow", allow);
 

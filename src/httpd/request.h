@@ -61,6 +61,7 @@ struct httpd_request {
 	struct httpd_peer peer;
 	enum request_state state;
 	bool running;	/* request_run() is on the stack */
+	bool known;	/* a request of this connection was authorised */
 	bool last;	/* close after this reply */
 	bool end_seen;	/* the client sent its end of stream */
 	struct buf in;	/* received, not yet consumed */

@@ -5,6 +5,7 @@ Its secrets are not readable from outside, it needs nothing of the image, a
 thousand connections cost little, and it ends when it is told to.
 """
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -202,6 +203,28 @@ def test_a_thousand_connections_at_once(execd):
     if not SANITIZED:
         assert each < 24
     for c in connections:
+        c.close()
+
+
+def test_who_may_not_ask_cannot_keep_out_who_may(start_execd):
+    """The workload takes every connection there is, and has no token."""
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+
+    execd = start_execd(token="t", preexec=few)
+    client = execd.connect()
+    assert client.request("GET", "/ping").status == 200
+    flood = [execd.connect(token=None) for _ in range(300)]
+    for c in flood[::2]:
+        try:
+            c.send("GET", "/ping")
+        except OSError:
+            pass  # it was closed already
+    for _ in range(5):
+        assert execd.request("GET", "/ping").status == 200
+    assert client.request("GET", "/ping").status == 200
+    assert execd.fd_count() < 150
+    for c in flood:
         c.close()
 
 

@@ -635,12 +635,11 @@ static void refusal__is_in_the_words_of_the_program(void **state)
 	assert_has(ask(&f->rig, NEXT), "{\"code\":\"FORBIDDEN\"");
 }
 
-static void limits__bound_connections_and_bodies(void **state)
+static void limits__bound_bodies(void **state)
 {
-	const struct httpd_limits limits = { .connections = 2, .body = 10 };
+	const struct httpd_limits limits = { .body = 10 };
 	struct fixture *f = *state;
 	const char *text;
-	int one, two;
 
 	httpd_set_limits(f->rig.httpd, &limits);
 	text = ask(&f->rig,
@@ -648,16 +647,47 @@ static void limits__bound_connections_and_bodies(void **state)
 		   "hello world");
 	assert_has(text, "413 Content Too Large");
 	assert_has(text, "larger than 10 bytes");
-	one = client_open(&f->rig);
-	two = client_open(&f->rig);
-	while (httpd_connection_count(f->rig.httpd) < 2)
+}
+
+/* Places are for who asks: the silent and the unknown give up theirs first. */
+static void limits__favour_who_asks(void **state)
+{
+	const struct httpd_limits limits = { .connections = 3 };
+	struct fixture *f = *state;
+	int known, silent, unknown, busy[3];
+	char byte;
+
+	httpd_set_limits(f->rig.httpd, &limits);
+	known = ask_open(f, "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_has(client_read(&f->rig, known, "\r\n\r\n"), "200 OK");
+	silent = client_open(&f->rig);
+	turns(&f->rig, 3);
+	unknown = ask_open(f, "GET /ok HTT");
+	assert_int_equal(httpd_connection_count(f->rig.httpd), 3);
+
+	/* one more: the oldest of those that nobody knows goes */
+	assert_has(ask(&f->rig, NEXT), "200 OK");
+	assert_int_equal(recv(silent, &byte, 1, 0), 0);
+	while (httpd_connection_count(f->rig.httpd) > 2)
 		turn(&f->rig);
+	busy[0] = ask_open(f, "GET /sized HTTP/1.1\r\nHost: x\r\n\r\n");
+	busy[1] = ask_open(f, "GET /sized HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_int_equal(recv(unknown, &byte, 1, 0), 0);
+	assert_int_equal(recv(known, &byte, 1, MSG_PEEK), -1);
+	busy[2] = ask_open(f, "GET /sized HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_int_equal(recv(known, &byte, 1, 0), 0);
+
+	/* nobody is without a request now */
 	assert_string_equal(ask(&f->rig, NEXT), "");
-	close(one);
-	while (httpd_connection_count(f->rig.httpd) > 1)
+	assert_int_equal(httpd_connection_count(f->rig.httpd), 3);
+	for (int i = 0; i < 3; i++)
+		close(busy[i]);
+	while (f->gone < 3)
 		turn(&f->rig);
 	assert_has(ask(&f->rig, NEXT), "200 OK");
-	close(two);
+	close(known);
+	close(silent);
+	close(unknown);
 }
 
 /* -- taken connections ---------------------------------------------------- */
@@ -746,7 +776,8 @@ int main(void)
 		TEST(gone__is_not_told_of_a_client_that_stays),
 		TEST(routes__take_every_method_and_the_rest),
 		TEST(refusal__is_in_the_words_of_the_program),
-		TEST(limits__bound_connections_and_bodies),
+		TEST(limits__bound_bodies),
+		TEST(limits__favour_who_asks),
 		TEST(taken__has_what_was_sent_behind),
 		TEST(taken__amid_a_body),
 		TEST(taken__from_a_client_that_left_is_nothing),
