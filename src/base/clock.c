@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "src/base/civil.h"
 #include "src/base/err.h"
 
 static uint64_t clock_read(clockid_t id, uint64_t per_second)
@@ -34,15 +35,12 @@ uint64_t clock_wall_ms(void)
 
 void clock_text(uint64_t wall_ms, char *dst, size_t size)
 {
-	time_t seconds = (time_t)(wall_ms / 1000);
-	struct tm tm;
+	struct civil c;
 
 	must(size >= CLOCK_TEXT_SIZE);
-	must(gmtime_r(&seconds, &tm) != NULL);
+	civil_from_unix(wall_ms / 1000, &c);
 	(void)snprintf(dst, size, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-		       (unsigned)(tm.tm_year + 1900) % 10000u,
-		       (unsigned)(tm.tm_mon + 1) % 100u,
-		       (unsigned)tm.tm_mday % 100u, (unsigned)tm.tm_hour % 100u,
-		       (unsigned)tm.tm_min % 100u, (unsigned)tm.tm_sec % 100u,
+		       c.year % 10000u, c.month % 100u, c.day % 100u,
+		       c.hour % 100u, c.minute % 100u, c.second % 100u,
 		       (unsigned)(wall_ms % 1000));
 }

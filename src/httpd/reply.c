@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "src/base/civil.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/text/json.h"
@@ -75,17 +75,20 @@ static const char *reason_of(unsigned status)
 	return "Unknown";
 }
 
-/* RFC 9110 5.6.7, in C's locale. */
+/* RFC 9110 5.6.7 */
 static void date_put(struct buf *out)
 {
-	time_t now = (time_t)(clock_wall_ms() / 1000);
-	char text[64];
-	struct tm tm;
+	static const char days[][4] = { "Sun", "Mon", "Tue", "Wed",
+					"Thu", "Fri", "Sat" };
+	static const char months[][4] = { "Jan", "Feb", "Mar", "Apr",
+					  "May", "Jun", "Jul", "Aug",
+					  "Sep", "Oct", "Nov", "Dec" };
+	struct civil c;
 
-	if (!gmtime_r(&now, &tm) ||
-	    !strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm))
-		return;
-	(void)!buf_putf(out, "Date: %s\r\n", text);
+	civil_from_unix(clock_wall_ms() / 1000, &c);
+	(void)!buf_putf(out, "Date: %s, %02u %s %04u %02u:%02u:%02u GMT\r\n",
+			days[c.weekday], c.day, months[c.month - 1], c.year,
+			c.hour, c.minute, c.second);
 }
 
 bool reply_is_head(const struct httpd_request *r)
