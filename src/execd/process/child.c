@@ -22,14 +22,24 @@
 #include "src/base/fd.h"
 #include "src/execd/execd.h"
 #include "src/execd/process/child_exec.h"
+#include "src/execd/users.h"
 
 static void user_find(const struct child_spec *spec, struct child_user *ret)
 {
+	struct user user;
+	bool known;
+
 	*ret = (struct child_user){ 0 };
 	if (!spec->has_uid)
 		return;
+	known = users_by_id(spec->uid, &user);
 	ret->uid = spec->uid;
-	ret->gid = spec->has_gid ? spec->gid : (gid_t)spec->uid;
+	ret->gid = spec->has_gid ? spec->gid
+		   : known	 ? user.gid
+				 : (gid_t)spec->uid;
+	if (known)
+		ret->group_count =
+			groups_of(user.name, ret->groups, CHILD_GROUPS_MAX - 1);
 	/* nothing to change; and who is not root may not */
 	ret->change = geteuid() == 0 || ret->uid != geteuid() ||
 		      ret->gid != getegid();

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_b_commands.py - every sentence of the contract about commands"""
+import grp
 import json
 import os
+import pwd
 import re
 import time
 
@@ -139,6 +141,12 @@ def test_uid_and_gid(execd):
         pytest.skip("needs root")
     assert execd.run("id -u; id -g", uid=12345, gid=54321).stdout == ["12345", "54321"]
     assert execd.run("id -u; id -g; id -G", uid=12345).stdout == ["12345"] * 3
+    # a user the image knows has its own groups
+    user = next(u for u in pwd.getpwall() if u.pw_gid not in (0, u.pw_uid))
+    groups = {user.pw_gid, *(g.gr_gid for g in grp.getgrall() if user.pw_name in g.gr_mem)}
+    run = execd.run("id -g; id -G", uid=user.pw_uid)
+    assert run.stdout[0] == str(user.pw_gid)
+    assert {int(n) for n in run.stdout[1].split()} == groups
     # what it writes to is its own
     assert execd.run("echo out >/dev/stdout; echo err >/dev/stderr", uid=12345).stdout == ["out"]
     run = execd.run("echo hi > /root/x", uid=12345)
