@@ -210,6 +210,8 @@ def test_nowhere_to_write(start_execd, tmp_path):
 
 
 @needs_root
+@pytest.mark.skipif("asan" in os.environ.get("SALLYPORT_BUILD", ""),
+                    reason="sanitizers cannot do without /proc")
 def test_an_image_without_proc(start_execd):
     execd = start_execd(prefix=in_namespace("umount -l /proc"), env={"EXECD_SHELL": "/bin/dash"})
     session = execd.session({"cwd": "/var"})
