@@ -122,6 +122,8 @@ static void transfer_go_on(struct transfer *t)
 /* Nobody works: what next? */
 static void transfer_settle(struct transfer *t)
 {
+	bool drops;
+
 	if (t->cut)
 		(void)fault_set(&t->fault, 400, ANSWER_INVALID_FILE,
 				"the body ended before the closing boundary");
@@ -138,8 +140,9 @@ static void transfer_settle(struct transfer *t)
 	} else if (buf_len(&t->fill) || t->ended) {
 		transfer_go_on(t);
 	}
-	if (t->paused &&
-	    (fault_is_set(&t->fault) || buf_len(&t->fill) < FULL_BYTES)) {
+	/* a thread may be setting the fault already */
+	drops = !t->working && fault_is_set(&t->fault);
+	if (t->paused && (drops || buf_len(&t->fill) < FULL_BYTES)) {
 		t->paused = false;
 		httpd_body_resume(t->request);
 	}
