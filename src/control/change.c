@@ -4,6 +4,7 @@
 #include "src/control/change.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/base/err.h"
@@ -42,12 +43,28 @@ static struct change *change_free(struct change *ch)
 	return NULL;
 }
 
+/* Who asked is told; with status 0 that it is in force. */
+static void change_end(struct change *ch, unsigned status, const char *code,
+		       const char *message)
+{
+	struct refusal why = { .status = status, .code = code };
+
+	if (ch->request && status) {
+		httpd_reply_error(ch->request, status, code, "%s", message);
+	} else if (ch->request) {
+		ch->ops->reply(ch->control, ch->data, ch->request);
+	} else if (ch->ops->done) {
+		if (status)
+			(void)diag_set(&why.diag, 0, 0, "%s", message);
+		ch->ops->done(ch->control, ch->data, &why);
+	}
+	change_free(ch);
+}
+
 static void change_fail(struct change *ch, unsigned status, const char *code,
 			const char *message)
 {
-	if (ch->request)
-		httpd_reply_error(ch->request, status, code, "%s", message);
-	change_free(ch);
+	change_end(ch, status, code, message);
 }
 
 static struct change *change_of(struct list *all)
@@ -75,19 +92,18 @@ bool change_claim(struct map *claims, char kind, struct span name)
 
 static void change_confirm(struct change *ch)
 {
-	if (ch->request)
-		ch->ops->reply(ch->control, ch->data, ch->request);
-	change_free(ch);
+	change_end(ch, 0, "", "");
 }
 
 static void change_doubt(struct change *ch, uint64_t revision, const char *why)
 {
-	if (ch->request)
-		httpd_reply_error(ch->request, 503, "NOT_IN_FORCE",
-				  "the change is stored (revision %llu) but "
-				  "not yet in force: %s",
-				  (unsigned long long)revision, why);
-	change_free(ch);
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+		       "the change is stored (revision %llu) but not yet in "
+		       "force: %s",
+		       (unsigned long long)revision, why);
+	change_fail(ch, 503, "NOT_IN_FORCE", text);
 }
 
 static void on_synced(void *ctx, int status, const char *text, struct span tail)

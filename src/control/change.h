@@ -66,6 +66,9 @@ struct change_ops {
 	void (*apply)(struct control *c, void *data, uint64_t revision);
 	/* Answers; it is in force. Not called without a request. */
 	void (*reply)(struct control *c, void *data, struct httpd_request *r);
+	/* May be NULL. Instead of any answer, when there is no request: how it
+	 * ended. why: status 0 when it is in force; borrowed. */
+	void (*done)(struct control *c, void *data, const struct refusal *why);
 	void (*free)(void *data);
 	bool local; /* the gateway has no part in it */
 };
