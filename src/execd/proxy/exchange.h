@@ -8,9 +8,13 @@
 
 struct httpd_request;
 
+/* Connections that speak something else now; each takes two descriptors. */
+enum { TUNNELS_MAX = 1024 };
+
 struct proxy {
 	struct pool pool;
 	struct list exchanges;
+	unsigned tunnels;
 };
 
 /* Takes the request. */

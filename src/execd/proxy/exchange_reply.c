@@ -19,12 +19,24 @@ enum {
 
 /* -- another protocol ------------------------------------------------------ */
 
+static void exchange_on_spliced(void *ctx, uint64_t to_server,
+				uint64_t to_client, int error)
+{
+	struct proxy *p = ctx;
+
+	(void)to_server;
+	(void)to_client;
+	(void)error;
+	p->tunnels--;
+}
+
 static void exchange_switch(struct exchange *x, const struct h1_response *head,
 			    struct span behind)
 {
 	struct buf out = BUF_INIT(HEAD_MAX + 1024);
 	struct stream *client, *server = take_ptr(x->server);
 	struct httpd_request *r = take_ptr(x->r);
+	struct proxy *p = x->proxy;
 	struct splice *splice;
 	int failed;
 
@@ -36,8 +48,11 @@ static void exchange_switch(struct exchange *x, const struct h1_response *head,
 		failed = stream_write(client, buf_peek(&out));
 	buf_fini(&out);
 	if (client && !failed &&
-	    !stream_splice(client, server, 0, NULL, NULL, &splice))
+	    !stream_splice(client, server, 0, exchange_on_spliced, p,
+			   &splice)) {
+		p->tunnels++;
 		return;
+	}
 	(void)stream_free(client);
 	(void)stream_free(server);
 }

@@ -45,5 +45,12 @@ void proxy_any(void *ctx, struct httpd_request *r)
 			     to.port);
 		return;
 	}
+	if (httpd_head(r)->upgrade && e->proxy->tunnels >= TUNNELS_MAX) {
+		answer_error(r, 503, ANSWER_RUNTIME_ERROR,
+			     "there are %d upgraded connections; no more are "
+			     "allowed",
+			     TUNNELS_MAX);
+		return;
+	}
 	exchange_begin(e->proxy, r, &to);
 }
