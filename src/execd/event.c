@@ -4,6 +4,7 @@
 #include "src/execd/event.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -55,13 +56,10 @@ static void put_error(struct json_out *o, const struct event *ev)
 	json_close(o);
 }
 
-int event_put(struct buf *out, const struct event *ev)
+static int event_put_all(struct buf *out, const struct event *ev)
 {
-	size_t before = buf_len(out);
 	struct json_out o;
 	int r;
-
-	must((unsigned)ev->type < EVENT_TYPE_NUM);
 
 	json_start(&o, out);
 	json_open_object(&o, NULL);
@@ -75,8 +73,50 @@ int event_put(struct buf *out, const struct event *ev)
 	put_error(&o, ev);
 	json_close(&o);
 	r = json_done(&o);
+	return r ? r : buf_put(out, SPAN("\n\n"));
+}
+
+static bool is_only_text(const struct event *ev)
+{
+	return ev->text.len && ev->timestamp && !ev->execution_count &&
+	       !ev->execution_time && !ev->results.len && !ev->ename.len &&
+	       !ev->evalue.len && !ev->traceback_count;
+}
+
+/* The same for what there are millions of: a line of output. */
+static int event_put_text(struct buf *out, struct span head,
+			  const struct event *ev)
+{
+	char tail[64] = ",\"timestamp\":", digits[SPAN_DECIMAL_SIZE];
+	struct span number = span_decimal(ev->timestamp, digits);
+	size_t len = strlen(tail);
+	int r;
+
+	memcpy(tail + len, number.ptr, number.len);
+	memcpy(tail + len + number.len, "}\n\n", 3);
+	r = buf_put(out, head);
 	if (!r)
-		r = buf_put(out, SPAN("\n\n"));
+		r = json_escape(out, ev->text);
+	if (!r)
+		r = buf_put(out, span_of(tail, len + number.len + 3));
+	return r;
+}
+
+int event_put(struct buf *out, const struct event *ev)
+{
+	size_t before = buf_len(out);
+	int r;
+
+	must((unsigned)ev->type < EVENT_TYPE_NUM);
+
+	if (is_only_text(ev) && ev->type == EVENT_STDOUT)
+		r = event_put_text(out, SPAN("{\"type\":\"stdout\",\"text\":"),
+				   ev);
+	else if (is_only_text(ev) && ev->type == EVENT_STDERR)
+		r = event_put_text(out, SPAN("{\"type\":\"stderr\",\"text\":"),
+				   ev);
+	else
+		r = event_put_all(out, ev);
 	if (r)
 		out->end = out->start + before; /* none of it */
 	return r;

@@ -32,6 +32,7 @@ enum {
 	PIECE_MAX = 256 * 1024,
 	/* the kernel has its own buffers; what is here costs the sandbox */
 	FULL_BYTES = 64 * 1024,
+	MANY_BYTES = 2 * 1024,
 };
 
 enum state {
@@ -49,7 +50,8 @@ struct event_stream {
 	struct timer timer;
 	enum state state;
 	bool holding;
-	bool was_full; /* the owner waits for room */
+	uint64_t held_ms; /* since when: the time of what is put meanwhile */
+	bool was_full;	  /* the owner waits for room */
 };
 
 static struct event_stream *stream_free_all(struct event_stream *s)
@@ -114,11 +116,16 @@ static void stream_flush(struct event_stream *s)
 static void stream_put(struct event_stream *s, const struct event *ev)
 {
 	struct event stamped = *ev;
+	char *room;
 
 	if (s->state != STATE_OPEN)
 		return;
 	if (!stamped.timestamp)
-		stamped.timestamp = clock_wall_ms();
+		stamped.timestamp = s->holding ? s->held_ms : clock_wall_ms();
+	/* many more will follow: not by doubling */
+	if (s->holding && buf_len(&s->pending) > MANY_BYTES &&
+	    s->pending.size < FULL_BYTES)
+		(void)!buf_reserve(&s->pending, FULL_BYTES, &room);
 	if (event_put(&s->pending, &stamped)) {
 		/* a producer that did not ask whether it is full */
 		httpd_stream_abort(s->r);
@@ -247,6 +254,7 @@ void event_stream_hold(struct event_stream *s)
 {
 	must(!s->holding);
 	s->holding = true;
+	s->held_ms = clock_wall_ms();
 }
 
 void event_stream_release(struct event_stream *s)
