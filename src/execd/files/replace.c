@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/execd/files/fault.h"
@@ -25,6 +26,7 @@
 enum {
 	PIECE_BYTES = 256 * 1024,
 	STEP_BYTES = 4 * 1024 * 1024, /* written in one step */
+	OUT_BYTES = 64 * 1024,	      /* small pieces are written together */
 };
 
 enum phase { OPEN, LOOK, WRITE, PUT, OVER };
@@ -38,6 +40,7 @@ struct replacement {
 	char *window;	 /* PIECE_BYTES and old.len */
 	size_t have, at; /* bytes in it; those done with */
 	bool read_all;
+	struct buf out;
 	struct save save;
 	uint64_t count;
 };
@@ -52,6 +55,7 @@ struct replacement *replacement_new(const char *path, struct span old,
 	x->new = new;
 	x->fd = -1;
 	x->window = must_realloc(NULL, PIECE_BYTES + old.len);
+	buf_init(&x->out, OUT_BYTES);
 	save_init(&x->save);
 	return x;
 }
@@ -61,6 +65,7 @@ struct replacement *replacement_free(struct replacement *x)
 	if (!x)
 		return NULL;
 	save_fini(&x->save);
+	buf_fini(&x->out);
 	(void)fd_close(x->fd);
 	free(x->window);
 	free(x);
@@ -139,31 +144,47 @@ static int look(struct replacement *x, struct fault *f)
 	return save_open(&x->save, x->path, &PERMISSION_NONE, f);
 }
 
+static int out_flush(struct replacement *x, struct fault *f)
+{
+	struct span bytes = buf_peek(&x->out);
+	int r;
+
+	r = save_write(&x->save, &bytes, f);
+	buf_clear(&x->out);
+	return r;
+}
+
+static int out_put(struct replacement *x, struct span bytes, struct fault *f)
+{
+	if (!buf_put(&x->out, bytes))
+		return 0;
+	if (out_flush(x, f))
+		return -EINVAL;
+	return buf_put(&x->out, bytes) ? save_write(&x->save, &bytes, f) : 0;
+}
+
 /* Everything in the window that is sure, but not more than a step's worth. */
 static int write_some(struct replacement *x, struct fault *f)
 {
 	const char *hit;
-	struct span out;
+	struct span plain;
 	size_t wrote = 0;
 	int r = 0;
 
 	while (!r && wrote < STEP_BYTES) {
 		hit = window_find(x);
-		out = span_of(
+		plain = span_of(
 			x->window + x->at,
 			(hit ? (size_t)(hit - x->window) : window_sure(x)) -
 				x->at);
-		x->at += out.len;
-		wrote += out.len + x->new.len;
-		r = save_write(&x->save, &out, f);
+		x->at += plain.len;
+		wrote += plain.len + x->new.len;
+		r = out_put(x, plain, f);
 		if (r || !hit)
 			break;
 		x->at += x->old.len;
 		x->count++;
-		out = x->new;
-		r = save_write(&x->save, &out, f);
-		if (r)
-			break;
+		r = out_put(x, x->new, f);
 	}
 	return r;
 }
@@ -177,7 +198,7 @@ static int write_step(struct replacement *x, struct fault *f)
 	if (!x->read_all || x->at < x->have)
 		return 0;
 	x->phase = PUT;
-	return save_close(&x->save, f);
+	return out_flush(x, f) ? -EINVAL : save_close(&x->save, f);
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)

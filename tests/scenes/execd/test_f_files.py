@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from form import Pinger, many_files
+from form import Pinger, assert_flat, many_files
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -410,7 +410,7 @@ def test_replace_in_a_large_file_costs_no_memory(execd, tmp_path):
         reply = execd.request("POST", "/files/replace?verbose=true", {str(path): {"old": "here", "new": "there"}})
     assert reply.json()[str(path)]["replacedCount"] == 128
     assert path.stat().st_size == 128 * ((1 << 20) + 5)
-    assert execd.rss_kib() - before < 8 * 1024
+    assert_flat(execd.rss_kib() - before, 8 * 1024)
     assert ping.longest < 1
 
 
@@ -492,7 +492,7 @@ def test_a_hundred_thousand_files_hold_up_nobody(execd, quick):
     assert not folder.exists()
     print(f"longest ping {ping.longest * 1000:.1f} ms of {ping.count}, grown by {grown} KiB")
     assert ping.longest < 1 and ping.count > 20
-    assert grown < 24 * 1024
+    assert_flat(grown, 24 * 1024)
 
 
 def test_a_listing_that_nobody_reads_holds_up_nobody(execd, quick):
@@ -506,7 +506,7 @@ def test_a_listing_that_nobody_reads_holds_up_nobody(execd, quick):
     time.sleep(0.3)
     start = time.monotonic()
     assert len(execd.request("GET", f"/files/search?{q(folder)}&pattern=f00001?.txt").json()) == 10
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
     before = execd.fd_count()
     # one of them reads on and gets everything
     status, headers = stuck[0].head()
