@@ -3,21 +3,25 @@
  *
  * How it works: libcurl's multi interface over the daemon's unix socket, driven
  * by our loop (its sockets are watches, its time-outs a timer). A call is a
- * method, a path and a body; its answer comes from the loop, once. Bodies that
- * stream (an archive up, events and logs down) come and go in pieces.
+ * method, a path and a body; its answer comes from the loop, once, never from
+ * inside the function that asked. Bodies that stream (events, the progress of a
+ * pull) come in pieces.
  *
  * Everything that a daemon says is foreign: sizes are bounded, JSON that is not
  * what the API promises is an error of the call.
  *
- * API: Docker Engine v1.41 (20.10) is asked for; newer daemons serve it.
+ * API: Docker Engine v1.41 (20.10) is asked for until docker_meet() has found
+ * that the daemon does not serve it any more.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
+struct buf;
 struct docker;
 struct docker_call;
 struct json;
@@ -25,20 +29,27 @@ struct loop;
 
 enum {
 	DOCKER_REPLY_MAX = 16 * 1024 * 1024,
+	DOCKER_LINE_MAX = 1024 * 1024,
+	DOCKER_HEAD_MAX = 64 * 1024,
 	DOCKER_ANSWER_MS = 180 * 1000, /* silence; a pull speaks all the time */
 	DOCKER_CALLS_MAX = 256,	       /* at once; further ones wait */
+	DOCKER_MESSAGE_SIZE = 320,
 };
 
 /* socket_path: /var/run/docker.sock. 0; -errno. Nothing is asked yet. */
 WUNRES int docker_new(struct loop *loop, const char *socket_path,
 		      struct docker **ret);
-/* Calls that run are answered with -ECANCELED first. */
+/* Calls that run are answered with -ECANCELED first. Not from an answer. NULL
+ * is fine; returns NULL. */
 struct docker *docker_free(struct docker *d);
+/* Another bound for the silence of a call than DOCKER_ANSWER_MS. */
+void docker_set_silence(struct docker *d, uint64_t ms);
 
-/* How a call ended. status: of HTTP, or -errno (-ENOENT, -ECONNREFUSED: no
- * daemon; -ETIMEDOUT; -EPROTO; -ENOBUFS). json: of the reply, NULL when it has
- * none; borrowed. message: what the daemon says went wrong, one line; "" on
- * success. */
+/* How a call ended. status: of HTTP, or -errno (-ENOENT, -ECONNREFUSED,
+ * -EACCES: no daemon for us; -ECONNRESET; -ETIMEDOUT; -EPROTO: what came is no
+ * answer; -ENOBUFS: it is too long; -ECANCELED). json: of the reply, NULL when
+ * it has none; borrowed. message: what went wrong, one line of printable ASCII;
+ * "" below status 400. */
 struct docker_answer {
 	int status;
 	const struct json *json;
@@ -46,23 +57,60 @@ struct docker_answer {
 	const char *message;
 };
 typedef void docker_fn(void *ctx, const struct docker_answer *a);
+/* A piece of a body that is told as it comes; false ends the call, as if the
+ * body had ended there. May begin and cancel calls. */
+typedef bool docker_piece_fn(void *ctx, struct span piece);
 
-/* path begins behind the version: "/containers/json?all=1". body: JSON, or
- * SPAN_NONE. The call is valid until fn was called. */
+static inline bool docker_is_ok(const struct docker_answer *a)
+{
+	return a->status >= 200 && a->status < 300;
+}
+
+enum docker_shape {
+	DOCKER_WHOLE,  /* zero: up to DOCKER_REPLY_MAX, with the answer */
+	DOCKER_LINES,  /* each line that is not empty, without its end */
+	DOCKER_PIECES, /* as it comes */
+};
+
+struct docker_request {
+	const char *method, *path; /* path begins behind the version */
+	const char *type;	   /* of the body; NULL: application/json */
+	struct span body;	   /* copied; SPAN_NONE: there is none */
+	struct span registry_auth; /* X-Registry-Auth; SPAN_NONE: none. Our
+				      copies are wiped */
+	enum docker_shape shape;   /* of a reply below status 400 */
+	docker_piece_fn *piece;	   /* of LINES and PIECES */
+	bool endless;		   /* silence is no failure */
+	bool unversioned;	   /* the path stands without a version */
+};
+/* All but the body's bytes of q is read before it returns. The call is valid
+ * until fn was called. */
+struct docker_call *docker_begin(struct docker *d,
+				 const struct docker_request *q, docker_fn *fn,
+				 void *ctx);
+
+/* The common kind: JSON, or SPAN_NONE; "/containers/json?all=1". */
 struct docker_call *docker_ask(struct docker *d, const char *method,
 			       const char *path, struct span body,
 			       docker_fn *fn, void *ctx);
-/* As docker_ask(), with a body of another type (application/x-tar), and a
- * header X-Registry-Auth (SPAN_NONE: none), which is wiped. */
-struct docker_call *docker_send(struct docker *d, const char *method,
-				const char *path, const char *type,
-				struct span body, struct span registry_auth,
-				docker_fn *fn, void *ctx);
-/* A reply without an end: each line of JSON (events), or each piece, goes to
- * piece; fn when it is over. false from piece ends it. No time limit. */
-typedef bool docker_piece_fn(void *ctx, struct span piece);
+/* GET, a reply without an end, line by line (events). */
 struct docker_call *docker_follow(struct docker *d, const char *path,
-				  docker_piece_fn *piece, docker_fn *fn,
+				  docker_piece_fn *line, docker_fn *fn,
 				  void *ctx);
-/* fn is called no more. */
+/* fn and piece are called no more. */
 void docker_cancel(struct docker_call *call);
+
+/* Asks which versions the daemon serves, and asks for one of them from then on.
+ * fn gets the answer: status 200, or why there is none. */
+void docker_meet(struct docker *d, docker_fn *fn, void *ctx);
+
+/* Pulls an image ("repo:tag", "repo@digest"). registry_auth as above. The
+ * answer is of status 200 only if the image is there; what the daemon says amid
+ * the progress went wrong is status 502 with its message. */
+struct docker_call *docker_pull(struct docker *d, struct span image,
+				struct span registry_auth, docker_fn *fn,
+				void *ctx);
+
+/* Puts text into a path, percent-encoded but for letters, digits, "-._~/:@".
+ * 0 or -ENOBUFS. */
+WUNRES int docker_put_escaped(struct buf *path, struct span text);
