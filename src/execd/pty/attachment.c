@@ -5,7 +5,8 @@
  * and "connected", then answers to its pings, then output up to the newest
  * byte, then the exit. attachment_send_owed() pays as far as the WebSocket has
  * room and is called again when it has; so no client costs more memory than
- * the queue of its WebSocket (and, once, the replay).
+ * the queue of its WebSocket. The holder's replay is one frame, as clients are
+ * used to; the many viewers get theirs in pieces.
  *
  * A holder who has no room stops the terminal. He is given HOLDER_STALL_MS in
  * which at least something must leave his queue; else he is closed with 1013,
@@ -48,6 +49,7 @@ struct attachment {
 
 	/* owed, in this order */
 	bool replay, greeting;
+	uint64_t replay_end; /* the newest byte when a viewer came */
 	unsigned pongs;
 	uint64_t next; /* output from here on */
 	enum terminal_frame frame;
@@ -184,10 +186,8 @@ static int attachment_send_missed(struct attachment *a)
 	int r;
 
 	(void)ring_peek(ring, &a->next);
-	if (a->next >= ring->end) {
-		a->next = ring->end;
+	if (a->next >= ring->end)
 		return 0;
-	}
 	for (at = a->next; (piece = ring_peek(ring, &at)).len; at += piece.len)
 		must(buf_put(&all, piece) == 0);
 	r = attachment_send_replay(a, buf_peek(&all));
@@ -214,18 +214,18 @@ static uint64_t attachment_end(const struct attachment *a)
 	return a->exit ? a->exit_at : a->terminal->ring.end;
 }
 
-static int attachment_send_output(struct attachment *a)
+/* Output up to the offset `end`. */
+static int attachment_send_output(struct attachment *a, uint64_t end)
 {
 	struct span piece;
 	int r;
 
-	while (a->next < attachment_end(a)) {
+	while (a->next < end) {
 		piece = ring_peek(&a->terminal->ring, &a->next);
-		if (a->next >= attachment_end(a))
+		if (a->next >= end)
 			break; /* overwritten since */
 		piece.len = MIN(piece.len, (size_t)PIECE_BYTES);
-		piece.len = (size_t)MIN((uint64_t)piece.len,
-					attachment_end(a) - a->next);
+		piece.len = (size_t)MIN((uint64_t)piece.len, end - a->next);
 		r = attachment_send_piece(a, piece);
 		if (r)
 			return r;
@@ -240,7 +240,8 @@ static int attachment_send_owed(struct attachment *a)
 	int r = 0;
 
 	if (a->replay) {
-		r = attachment_send_missed(a);
+		r = a->viewer ? attachment_send_output(a, a->replay_end)
+			      : attachment_send_missed(a);
 		a->replay = r;
 	}
 	if (!r && a->greeting) {
@@ -249,7 +250,7 @@ static int attachment_send_owed(struct attachment *a)
 	}
 	for (; !r && a->pongs; a->pongs -= !r)
 		r = websocket_send(a->ws, WS_TEXT, SPAN("{\"type\":\"pong\"}"));
-	return r ? r : attachment_send_output(a);
+	return r ? r : attachment_send_output(a, attachment_end(a));
 }
 
 void attachment_set_frame(struct attachment *a, enum terminal_frame frame)
@@ -434,9 +435,10 @@ void attachment_new(struct terminal *t, struct httpd_request *r,
 	}
 	a->terminal = t;
 	a->viewer = wish->viewer;
-	a->next = wish->since;
 	a->frame = TERMINAL_STDOUT;
+	a->next = MIN(wish->since, t->ring.end);
 	a->replay = a->greeting = true;
+	a->replay_end = t->ring.end;
 	asks_init(&a->asks);
 	timer_init(&a->stall, t->execd->loop, attachment_on_stall);
 	list_init(&a->link);

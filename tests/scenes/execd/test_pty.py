@@ -585,3 +585,21 @@ def test_pings_come_by_themselves(execd):
     assert 58 < time.monotonic() - began < 66
     assert client.pings in (1, 2)
     assert wait_for(lambda: reopen(terminal)).status == 101
+
+
+def test_viewers_that_do_not_read_cost_their_queue_and_no_more(execd):
+    terminal = Terminal(execd, command="stty raw -echo; seq 1 2000000; echo done; exec sleep 100")
+    holder = terminal.open()
+    holder.until_out(b"\ndone\n", 60)
+    before = execd.rss_kib()
+    viewers = [WebSocket(execd.port, f"/pty/{terminal.id}/ws?mode=viewer", rcvbuf=4096)
+               for _ in range(64)]
+    assert {v.status for v in viewers} == {101}
+    assert WebSocket(execd.port, f"/pty/{terminal.id}/ws?mode=viewer").status == 429
+    assert execd.rss_kib() - before < 64 * 300 + QUARANTINE_KIB
+    for viewer in viewers:
+        viewer.close()
+    late = wait_for(lambda: reopen(terminal, "?mode=viewer"))
+    total = terminal.state()["output_offset"]
+    assert late.order[-1] == "connected" and late.replays[0][0] == total - RING
+    assert sum(len(data) for _, data in late.replays) == RING
