@@ -10,6 +10,7 @@
 #include "src/base/secret.h"
 #include "src/execd/command/commands.h"
 #include "src/execd/files/files.h"
+#include "src/execd/isolated/isolation.h"
 #include "src/execd/metrics/metrics.h"
 #include "src/execd/process/reaper.h"
 #include "src/execd/proxy/proxy.h"
@@ -145,6 +146,7 @@ static int parts_new(struct execd *e)
 		return r;
 	e->commands = commands_new(e);
 	e->sessions = sessions_new(e);
+	e->isolation = isolation_new(e);
 	e->metrics = metrics_new(e);
 	e->terminals = terminals_new(e);
 	e->proxy = proxy_new(e);
@@ -158,6 +160,7 @@ static void parts_free(struct execd *e)
 	e->terminals = terminals_free(e->terminals);
 	e->metrics = metrics_free(e->metrics);
 	e->commands = commands_free(e->commands);
+	e->isolation = isolation_free(e->isolation);
 	e->sessions = sessions_free(e->sessions);
 	e->files = files_free(e->files);
 	e->reaper = reaper_free(e->reaper);

@@ -274,6 +274,8 @@ static int command_spawn(struct execd *e, struct command *c,
 		.in = -1,
 		.channel = start->channel,
 		.channel_as = start->channel_as,
+		.enter = start->enter,
+		.enter_ctx = start->enter_ctx,
 	};
 	struct ends ends;
 	int r;
@@ -292,15 +294,6 @@ static int command_spawn(struct execd *e, struct command *c,
 	return r;
 }
 
-static void say_failure(const struct command *c, struct httpd_request *r,
-			const struct diag *d)
-{
-	if (c->child.failed == CHILD_STAGE_CWD)
-		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d->msg);
-	else
-		answer_error(r, 500, ANSWER_RUNTIME_ERROR, "%s", d->msg);
-}
-
 /* Of a background command the stream is over when it has begun. */
 static void stream_begin(struct execd *e, struct command *c,
 			 struct httpd_request *r)
@@ -316,28 +309,53 @@ static void stream_begin(struct execd *e, struct command *c,
 	output_set_stream(&c->err, c->stream);
 }
 
-struct command *command_run(struct execd *e, struct httpd_request *r,
-			    const struct command_start *start)
+/* failed tells on whose side it was. */
+static struct command *command_make(struct execd *e,
+				    const struct command_start *start,
+				    enum child_stage *failed, struct diag *d)
 {
-	struct diag d = { 0 };
 	struct command *c;
 
+	*failed = CHILD_STAGE_FORK;
 	if (commands_is_full(e->commands)) {
-		answer_error(r, 500, ANSWER_RUNTIME_ERROR,
-			     "%d commands are running, which is all there may "
-			     "be",
-			     COMMANDS_RUNNING_MAX);
+		(void)diag_set(d, 0, 0,
+			       "%d commands are running, which is all there "
+			       "may be",
+			       COMMANDS_RUNNING_MAX);
 		return NULL;
 	}
 	c = command_new(e, start);
-	if (command_spawn(e, c, start, &d)) {
-		say_failure(c, r, &d);
+	if (command_spawn(e, c, start, d)) {
+		*failed = c->child.failed;
 		command_free(c);
 		return NULL;
 	}
 	commands_add(e->commands, c);
 	if (c->timeout_ms)
 		timer_start(&c->timeout, c->timeout_ms);
-	stream_begin(e, c, r);
+	return c;
+}
+
+struct command *command_begin(struct execd *e,
+			      const struct command_start *start, struct diag *d)
+{
+	enum child_stage failed;
+
+	return command_make(e, start, &failed, d);
+}
+
+struct command *command_run(struct execd *e, struct httpd_request *r,
+			    const struct command_start *start)
+{
+	enum child_stage failed;
+	struct diag d = { 0 };
+	struct command *c = command_make(e, start, &failed, &d);
+
+	if (c)
+		stream_begin(e, c, r);
+	else if (failed == CHILD_STAGE_CWD)
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
+	else
+		answer_error(r, 500, ANSWER_RUNTIME_ERROR, "%s", d.msg);
 	return c;
 }

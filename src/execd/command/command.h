@@ -22,6 +22,7 @@
 
 struct command_body;
 struct commands;
+struct diag;
 struct env;
 struct execd;
 struct httpd_request;
@@ -83,7 +84,9 @@ struct command_start {
 	bool has_uid, has_gid;
 	uid_t uid;
 	gid_t gid;
-	int channel, channel_as; /* as in struct child_spec */
+	int channel, channel_as;	     /* as in struct child_spec */
+	int (*enter)(void *ctx, int report); /* as there */
+	void *enter_ctx;
 	void (*exited)(struct command *c, void *ctx);
 	void *ctx;
 };
@@ -92,6 +95,11 @@ struct command_start {
  * NULL: it did not start. */
 struct command *command_run(struct execd *e, struct httpd_request *r,
 			    const struct command_start *start);
+/* The same without a client: nobody is told what it writes, unless it has a
+ * log. NULL: it did not start, with a sentence in d. */
+struct command *command_begin(struct execd *e,
+			      const struct command_start *start,
+			      struct diag *d);
 /* POST /command, and whoever else runs texts as that does. */
 void command_run_body(struct execd *e, struct httpd_request *r,
 		      const struct command_body *body);

@@ -170,8 +170,8 @@ static uint64_t whole_end(int fd, uint64_t from, uint64_t end)
 	return end - len + lines_whole(span_of(tail, len));
 }
 
-void command_log_send(struct httpd_request *r, int fd, uint64_t cursor,
-		      bool growing)
+void command_log_send(struct httpd_request *r, const char *header, int fd,
+		      uint64_t cursor, bool growing)
 {
 	char number[SPAN_DECIMAL_SIZE];
 	uint64_t end = command_log_bytes(fd);
@@ -181,8 +181,7 @@ void command_log_send(struct httpd_request *r, int fd, uint64_t cursor,
 		cursor = end;
 	if (growing)
 		end = whole_end(fd, cursor, end);
-	httpd_set_header(r, "EXECD-COMMANDS-TAIL-CURSOR",
-			 span_decimal(end, number));
+	httpd_set_header(r, header, span_decimal(end, number));
 	if (end - cursor > sizeof(scratch)) {
 		send_long(r, fd, cursor, end);
 		return;

@@ -20,8 +20,9 @@ struct httpd_request;
 WUNRES int command_log_open(struct diag *d);
 /* Bytes in it. */
 uint64_t command_log_bytes(int fd);
-/* Answers with the bytes from `cursor` on, and the cursor behind them. While
+/* Answers with the bytes from `cursor` on, and in the header the cursor behind
+ * them. While
  * `growing`, bytes at the end that begin a character are left for the next
  * call. fd is borrowed for the call. */
-void command_log_send(struct httpd_request *r, int fd, uint64_t cursor,
-		      bool growing);
+void command_log_send(struct httpd_request *r, const char *header, int fd,
+		      uint64_t cursor, bool growing);

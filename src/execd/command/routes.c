@@ -212,5 +212,6 @@ void command_logs(void *ctx, struct httpd_request *r)
 			     (int)MIN(text.len, 64u), text.ptr);
 		return;
 	}
-	command_log_send(r, c->log, cursor, c->state == COMMAND_RUNS);
+	command_log_send(r, "EXECD-COMMANDS-TAIL-CURSOR", c->log, cursor,
+			 c->state == COMMAND_RUNS);
 }

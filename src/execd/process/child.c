@@ -97,6 +97,12 @@ static int say_failure(struct child *c, const struct child_spec *spec,
 			       "%s",
 			       why);
 		break;
+	case CHILD_STAGE_ENTER:
+		(void)diag_set(d, 0, 0,
+			       "the session's namespaces could not be entered: "
+			       "%s",
+			       why);
+		break;
 	case CHILD_STAGE_USER:
 		(void)diag_set(d, 0, 0, "could not become uid %u: %s",
 			       (unsigned)spec->uid, why);

@@ -24,6 +24,7 @@ struct execd;
 enum child_stage {
 	CHILD_STAGE_FORK,
 	CHILD_STAGE_FILES, /* its first descriptors, its terminal */
+	CHILD_STAGE_ENTER, /* what the caller had to be done in it */
 	CHILD_STAGE_USER,
 	CHILD_STAGE_CWD,
 	CHILD_STAGE_EXEC,
@@ -54,6 +55,11 @@ struct child_spec {
 	bool terminal; /* `in` becomes its controlling terminal */
 	/* If `in` is our own controlling terminal, its group gets that. */
 	bool foreground;
+	/* Called in the new process, with its descriptors in place, while it is
+	 * still ours: 0 or -errno. It may fork and return in either; who does
+	 * not return must close `report`. */
+	int (*enter)(void *ctx, int report);
+	void *enter_ctx;
 };
 
 /* 0: it runs, and c->on_exit is called from the loop. -errno with a sentence

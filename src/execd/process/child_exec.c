@@ -187,6 +187,11 @@ void child_become(const struct child_spec *spec, const struct child_user *user,
 		fail(report, CHILD_STAGE_FILES);
 	if (files->rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, files);
+	if (spec->enter) {
+		errno = -spec->enter(spec->enter_ctx, report);
+		if (errno)
+			fail(report, CHILD_STAGE_ENTER);
+	}
 	if (!user_become(user))
 		fail(report, CHILD_STAGE_USER);
 	if (spec->cwd && chdir(spec->cwd))

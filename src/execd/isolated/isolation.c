@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* isolation.c - sessions in a world of their own: /v1/isolated
+ *
+ * A session is three things: its plan (what was asked for), its world (the
+ * namespaces, kept by a process), and a session as any other one (what its
+ * shell remembers), whose programs enter the world. When the keeper ends, by
+ * itself or because it was killed, the session is dead: it can be looked at and
+ * deleted, and nothing runs in it.
+ */
+
+#include "src/execd/isolated/isolation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/buf.h"
+#include "src/base/clock.h"
+#include "src/base/diag.h"
+#include "src/base/err.h"
+#include "src/base/list.h"
+#include "src/base/map.h"
+#include "src/execd/answer.h"
+#include "src/execd/command/command.h"
+#include "src/execd/command/commands.h"
+#include "src/execd/command/log.h"
+#include "src/execd/execd.h"
+#include "src/execd/id.h"
+#include "src/execd/isolated/plan.h"
+#include "src/execd/isolated/world.h"
+#include "src/execd/process/env.h"
+#include "src/execd/session/session.h"
+#include "src/text/json.h"
+
+enum {
+	LIST_MAX = 1024 * 1024, /* bytes of an answer */
+	PATHS_MAX = 16,		/* folders that sessions may be given */
+	TIMEOUT_MAX_S = 24 * 3600,
+};
+
+/* What a trial found; message "" = it works. */
+struct trial {
+	char message[256];
+};
+
+struct isolation {
+	struct execd *execd;
+	struct map by_id;
+	struct list all; /* in the order of making */
+	bool tried;
+	struct trial user[PLAN_USER_NUM], overlay;
+	char *allowed_text;
+	const char *allowed[PATHS_MAX + 1];
+};
+
+struct isolated {
+	struct isolation *owner;
+	struct list link;
+	char id[ID_SIZE];
+	struct plan plan;
+	struct world world;
+	bool dead;
+	struct session *session;
+	uint64_t made_wall_ms, run_wall_ms; /* the last run's end, or now */
+	uint64_t run_ms;
+	unsigned running;
+	struct timer idle;
+	char runs[ISOLATION_RUNS_MAX][ID_SIZE]; /* in the background; a ring */
+	unsigned run_count;
+};
+
+/* -- what is possible ----------------------------------------------------- */
+
+static void trial_run(struct execd *e, const struct plan *plan,
+		      struct trial *ret)
+{
+	char step[WORLD_STEP_SIZE];
+	struct world w = { 0 };
+	int r;
+
+	r = world_new(e, plan, &w, step);
+	if (r)
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "%s was not possible: %s", step, err_text(r));
+	else
+		world_fini(&w);
+}
+
+/* The overlay is tried in the mode that works. */
+static void try_all(struct isolation *t)
+{
+	char place[] = "/tmp"; /* any folder that can be hidden for a moment */
+	struct plan plan = { .workspace = place,
+			     .mode = PLAN_READ_ONLY,
+			     .share_net = true };
+
+	if (t->tried)
+		return;
+	t->tried = true;
+	for (plan.user = 0; plan.user < PLAN_USER_NUM; plan.user++)
+		trial_run(t->execd, &plan, &t->user[plan.user]);
+	plan.user =
+		t->user[PLAN_SETPRIV].message[0] ? PLAN_USERNS : PLAN_SETPRIV;
+	plan.mode = PLAN_OVERLAY;
+	trial_run(t->execd, &plan, &t->overlay);
+}
+
+static bool is_available(struct isolation *t)
+{
+	try_all(t);
+	return !t->user[PLAN_SETPRIV].message[0] ||
+	       !t->user[PLAN_USERNS].message[0];
+}
+
+/* False: answered with 503. */
+static bool available_or_answer(struct isolation *t, struct httpd_request *r)
+{
+	if (is_available(t))
+		return true;
+	answer_error(r, 503, ANSWER_SERVICE_UNAVAILABLE,
+		     "isolation unavailable: %s",
+		     t->user[PLAN_SETPRIV].message);
+	return false;
+}
+
+static bool plan_possible(struct isolation *t, const struct plan *p,
+			  struct httpd_request *r)
+{
+	if (t->user[p->user].message[0]) {
+		answer_error(r, 503, ANSWER_NOT_SUPPORTED,
+			     "uid_mode %s is unavailable here: %s",
+			     plan_user_name(p->user), t->user[p->user].message);
+		return false;
+	}
+	if (p->mode == PLAN_OVERLAY && t->overlay.message[0]) {
+		answer_error(r, 503, ANSWER_NOT_SUPPORTED,
+			     "workspace.mode overlay is unavailable here: %s; "
+			     "rw and ro are",
+			     t->overlay.message);
+		return false;
+	}
+	return true;
+}
+
+void isolated_capabilities(void *ctx, struct httpd_request *r)
+{
+	struct isolation *t = ((struct execd *)ctx)->isolation;
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(4096);
+	const struct trial *u = t->user;
+	struct json_out o;
+	char all[1024];
+
+	(void)is_available(t);
+	(void)snprintf(all, sizeof(all), "%s%s%s%s%s%s",
+		       *u[PLAN_SETPRIV].message ? "setpriv: " : "",
+		       u[PLAN_SETPRIV].message,
+		       *u[PLAN_USERNS].message ? "; userns: " : "",
+		       u[PLAN_USERNS].message,
+		       *t->overlay.message ? "; overlay: " : "",
+		       t->overlay.message);
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	json_put_bool(&o, "available", is_available(t));
+	json_put_str(&o, "isolator", "namespaces");
+	json_put_str(&o, "version", SALLYPORT_VERSION);
+	if (all[0])
+		json_put_str(&o, "message", all);
+	json_put_bool(&o, "setpriv_available", !*u[PLAN_SETPRIV].message);
+	json_put_bool(&o, "userns_available", !*u[PLAN_USERNS].message);
+	json_put_bool(&o, "commit_supported", false);
+	json_put_bool(&o, "diff_supported", false);
+	json_close(&o);
+	must(!json_done(&o));
+	answer_json(r, 200, &body);
+}
+
+/* -- the end -------------------------------------------------------------- */
+
+static void isolated_free(struct isolated *s)
+{
+	(void)map_take(&s->owner->by_id, span_str(s->id));
+	list_remove(&s->link);
+	timer_stop(&s->idle);
+	if (s->session)
+		session_end(s->session);
+	world_fini(&s->world);
+	plan_fini(&s->plan);
+	free(s);
+}
+
+/* With the keeper everybody in the world has ended. */
+static void on_keeper_exit(struct child *c)
+{
+	struct isolated *s = container_of(c, struct isolated, world.keeper);
+
+	s->dead = true;
+	timer_stop(&s->idle);
+}
+
+static void on_idle(struct timer *t)
+{
+	isolated_free(container_of(t, struct isolated, idle));
+}
+
+static void idle_start(struct isolated *s)
+{
+	s->run_ms = clock_ms();
+	s->run_wall_ms = clock_wall_ms();
+	if (s->plan.idle_s && !s->running && !s->dead)
+		timer_start(&s->idle, UINT64_C(1000) * s->plan.idle_s);
+}
+
+static void on_run_end(void *ctx)
+{
+	struct isolated *s =
+		container_of((struct world *)ctx, struct isolated, world);
+
+	s->running--;
+	idle_start(s);
+}
+
+/* -- making --------------------------------------------------------------- */
+
+static void put_time(struct json_out *o, const char *name, uint64_t wall_ms)
+{
+	char text[CLOCK_TEXT_SIZE];
+
+	clock_text(wall_ms, text, sizeof(text));
+	json_put_str(o, name, text);
+}
+
+static void state_put(const struct isolated *s, struct json_out *o)
+{
+	uint64_t idle_ms = clock_ms() - s->run_ms;
+	uint64_t all_ms = UINT64_C(1000) * s->plan.idle_s;
+
+	json_put_str(o, "status", s->dead ? "dead" : "active");
+	put_time(o, "created_at", s->made_wall_ms);
+	put_time(o, "last_run_at", s->run_wall_ms);
+	if (!s->plan.idle_s)
+		return;
+	if (s->running)
+		idle_ms = 0;
+	json_put_u64(o, "idle_remaining_seconds",
+		     idle_ms < all_ms ? (all_ms - idle_ms) / 1000 : 0);
+}
+
+static void answer_made(const struct isolated *s, struct httpd_request *r)
+{
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(LIST_MAX);
+	struct json_out o;
+
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	json_put_str(&o, "session_id", s->id);
+	put_time(&o, "created_at", s->made_wall_ms);
+	plan_put(&s->plan, &o);
+	json_close(&o);
+	must(!json_done(&o));
+	answer_json(r, 201, &body);
+}
+
+static struct session *shell_new(struct isolated *s)
+{
+	struct env *env = env_new();
+	struct session *shell;
+
+	plan_env(&s->plan, env);
+	shell = session_new(env, must_strdup(s->plan.workspace));
+	session_set_place(shell, world_enter, on_run_end, &s->world);
+	return shell;
+}
+
+/* Takes the plan. */
+static void isolated_make(struct isolation *t, struct plan *plan,
+			  struct httpd_request *r)
+{
+	struct isolated *s = must_alloc(sizeof(*s));
+	char step[WORLD_STEP_SIZE];
+	int error;
+
+	s->owner = t;
+	s->plan = *plan;
+	*plan = (struct plan){ 0 };
+	list_init(&s->link);
+	timer_init(&s->idle, t->execd->loop, on_idle);
+	s->world.keeper.on_exit = on_keeper_exit;
+	error = world_new(t->execd, &s->plan, &s->world, step);
+	if (error) {
+		answer_error(r, 500, ANSWER_RUNTIME_ERROR,
+			     "the session was not made: %s: %s", step,
+			     err_text(error));
+		plan_fini(&s->plan);
+		free(s);
+		return;
+	}
+	s->session = shell_new(s);
+	s->made_wall_ms = clock_wall_ms();
+	id_draw(s->id);
+	must(!map_set(&t->by_id, span_str(s->id), s));
+	list_push(&t->all, &s->link);
+	idle_start(s);
+	answer_made(s, r);
+}
+
+void isolated_post(void *ctx, struct httpd_request *r)
+{
+	struct isolation *t = ((struct execd *)ctx)->isolation;
+	struct json *j CLEANUP_JSON = NULL;
+	struct diag d = { 0 };
+	struct plan plan;
+
+	if (!available_or_answer(t, r))
+		return;
+	j = answer_body(r, false);
+	if (!j)
+		return;
+	if (map_count(&t->by_id) >= ISOLATION_SESSIONS_MAX) {
+		answer_error(r, 503, ANSWER_SERVICE_UNAVAILABLE,
+			     "there are %d isolated sessions, which is all "
+			     "there may be",
+			     ISOLATION_SESSIONS_MAX);
+		return;
+	}
+	if (plan_read(j, t->allowed, &plan, &d))
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
+	else if (plan_possible(t, &plan, r))
+		isolated_make(t, &plan, r);
+	plan_fini(&plan);
+}
+
+/* -- looking and deleting ------------------------------------------------- */
+
+/* NULL: answered. */
+static struct isolated *isolated_of_path(struct execd *e,
+					 struct httpd_request *r)
+{
+	struct isolated *s =
+		map_find(&e->isolation->by_id, httpd_param(r, "id"));
+
+	if (!s)
+		answer_error(r, 404, ANSWER_SESSION_NOT_FOUND,
+			     "there is no isolated session with this id");
+	return s;
+}
+
+void isolated_get(void *ctx, struct httpd_request *r)
+{
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(LIST_MAX);
+	const struct isolated *s = isolated_of_path(ctx, r);
+	struct json_out o;
+
+	if (!s)
+		return;
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	state_put(s, &o);
+	plan_put(&s->plan, &o);
+	json_close(&o);
+	must(!json_done(&o));
+	answer_json(r, 200, &body);
+}
+
+void isolated_list(void *ctx, struct httpd_request *r)
+{
+	struct isolation *t = ((struct execd *)ctx)->isolation;
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(LIST_MAX);
+	const struct isolated *s;
+	struct json_out o;
+
+	if (!available_or_answer(t, r))
+		return;
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	json_open_array(&o, "sessions");
+	list_for_each(it, &t->all)
+	{
+		s = container_of(it, struct isolated, link);
+		json_open_object(&o, NULL);
+		json_put_str(&o, "session_id", s->id);
+		state_put(s, &o);
+		json_close(&o);
+	}
+	json_close(&o);
+	json_close(&o);
+	must(!json_done(&o));
+	answer_json(r, 200, &body);
+}
+
+void isolated_delete(void *ctx, struct httpd_request *r)
+{
+	struct isolated *s = isolated_of_path(ctx, r);
+
+	if (!s)
+		return;
+	isolated_free(s);
+	answer_ok(r);
+}
+
+/* -- running -------------------------------------------------------------- */
+
+static int run_read(const struct json *j, struct session_run *ret,
+		    bool *background, struct diag *d)
+{
+	const struct json *envs = json_find(j, "envs");
+	const struct json *limit = json_find(j, "timeout_seconds");
+	uint64_t seconds = 0;
+
+	*ret = (struct session_run){ .text = json_text(json_find(j, "code")) };
+	if (!ret->text.len || span_find(ret->text, '\0') < ret->text.len)
+		return diag_set(d, 0, 0,
+				"code is required: a text without NUL");
+	if (json_kind(envs) == JSON_KIND_OBJECT)
+		ret->envs = envs;
+	else if (envs && json_kind(envs) != JSON_KIND_NULL)
+		return diag_set(d, 0, 0, "envs is %s, expected an object",
+				json_kind_name(json_kind(envs)));
+	if (limit && json_kind(limit) != JSON_KIND_NULL &&
+	    (!json_u64(limit, &seconds) || seconds > TIMEOUT_MAX_S))
+		return diag_set(d, 0, 0,
+				"timeout_seconds is no number from 0 to %d",
+				TIMEOUT_MAX_S);
+	ret->timeout_ms = 1000 * seconds;
+	*background = json_bool(json_find(j, "background"));
+	return 0;
+}
+
+static void answer_begun(const struct isolated *s, const struct command *c,
+			 struct httpd_request *r)
+{
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(1024);
+	struct json_out o;
+
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	json_put_str(&o, "session_id", s->id);
+	json_put_str(&o, "run_id", c->id);
+	put_time(&o, "started_at", c->started_wall_ms);
+	json_close(&o);
+	must(!json_done(&o));
+	answer_json(r, 202, &body);
+}
+
+static void run_begin(struct execd *e, struct isolated *s,
+		      const struct session_run *what, struct httpd_request *r)
+{
+	struct diag d = { 0 };
+	struct command *c;
+
+	s->running++;
+	c = session_begin(e, s->session, what, &d);
+	if (!c) {
+		s->running--;
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
+		return;
+	}
+	memcpy(s->runs[s->run_count++ % ISOLATION_RUNS_MAX], c->id, ID_SIZE);
+	answer_begun(s, c, r);
+}
+
+void isolated_run(void *ctx, struct httpd_request *r)
+{
+	struct isolated *s = isolated_of_path(ctx, r);
+	struct json *j CLEANUP_JSON = NULL;
+	struct session_run what;
+	struct diag d = { 0 };
+	bool background = false;
+
+	if (!s)
+		return;
+	j = answer_body(r, false);
+	if (!j)
+		return;
+	if (run_read(j, &what, &background, &d) ||
+	    (s->dead && diag_set(&d, 0, 0,
+				 "the session has ended: its first "
+				 "process was killed"))) {
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
+		return;
+	}
+	timer_stop(&s->idle);
+	if (background) {
+		run_begin(ctx, s, &what, r);
+		return;
+	}
+	s->running++;
+	if (!session_start(ctx, r, s->session, &what)) {
+		s->running--;
+		idle_start(s);
+	}
+}
+
+/* NULL: answered. */
+static struct command *run_of_path(struct execd *e, struct httpd_request *r)
+{
+	const struct isolated *s = isolated_of_path(e, r);
+	struct span id = httpd_param(r, "run");
+	struct command *c = NULL;
+	unsigned i;
+
+	if (!s)
+		return NULL;
+	for (i = 0; !c && i < ISOLATION_RUNS_MAX; i++)
+		if (id.len && span_eq(id, span_str(s->runs[i])))
+			c = commands_find(e->commands, id);
+	if (!c)
+		answer_error(r, 404, ANSWER_SESSION_NOT_FOUND,
+			     "the session has no run in the background with "
+			     "this id, or it was forgotten");
+	return c;
+}
+
+void isolated_run_status(void *ctx, struct httpd_request *r)
+{
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(4096);
+	const struct command *c = run_of_path(ctx, r);
+	struct json_out o;
+	bool running;
+
+	if (!c)
+		return;
+	running = c->state == COMMAND_RUNS;
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	json_put_text(&o, "session_id", httpd_param(r, "id"));
+	json_put_str(&o, "run_id", c->id);
+	json_put_bool(&o, "running", running);
+	if (!running)
+		json_put_i64(&o, "exit_code", c->exit_code);
+	if (c->error[0])
+		json_put_str(&o, "error", c->error);
+	put_time(&o, "started_at", c->started_wall_ms);
+	if (!running)
+		put_time(&o, "finished_at", c->finished_wall_ms);
+	json_close(&o);
+	must(!json_done(&o));
+	answer_json(r, 200, &body);
+}
+
+void isolated_run_logs(void *ctx, struct httpd_request *r)
+{
+	const struct command *c = run_of_path(ctx, r);
+	struct span text;
+	uint64_t cursor = 0;
+
+	if (!c)
+		return;
+	text = httpd_query(r, "cursor");
+	if (text.len && !span_parse_u64(text, &cursor))
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY,
+			     "cursor is \"%.*s\", expected a number of bytes",
+			     (int)MIN(text.len, 64u), text.ptr);
+	else if (c->log < 0)
+		answer_error(r, 404, ANSWER_SESSION_NOT_FOUND,
+			     "the log of this run is not kept any more");
+	else
+		command_log_send(r, "EXECD-ISOLATED-TAIL-CURSOR", c->log,
+				 cursor, c->state == COMMAND_RUNS);
+}
+
+void isolated_unsupported(void *ctx, struct httpd_request *r)
+{
+	if (isolated_of_path(ctx, r))
+		answer_error(r, 503, ANSWER_NOT_SUPPORTED,
+			     "this daemon does not have it: what a session "
+			     "writes in its overlay ends with it; a workspace "
+			     "that is rw keeps it, and /files reads it");
+}
+
+/* -- the table ------------------------------------------------------------ */
+
+/* EXECD_ISOLATED_WRITABLE, as PATH is written. */
+static void allowed_read(struct isolation *t)
+{
+	const char *named = getenv("EXECD_ISOLATED_WRITABLE");
+	unsigned count = 0;
+	char *at, *rest;
+
+	t->allowed_text =
+		must_strdup(named ? named : "/workspace:/mnt:/media:/data");
+	for (rest = t->allowed_text; count < PATHS_MAX && (at = rest);) {
+		rest = strchr(at, ':');
+		if (rest)
+			*rest++ = '\0';
+		if (*at == '/')
+			t->allowed[count++] = at;
+	}
+}
+
+struct isolation *isolation_new(struct execd *e)
+{
+	struct isolation *t = must_alloc(sizeof(*t));
+
+	t->execd = e;
+	map_init(&t->by_id);
+	list_init(&t->all);
+	allowed_read(t);
+	return t;
+}
+
+struct isolation *isolation_free(struct isolation *t)
+{
+	if (!t)
+		return NULL;
+	list_for_each(it, &t->all)
+		isolated_free(container_of(it, struct isolated, link));
+	map_fini(&t->by_id);
+	free(t->allowed_text);
+	free(t);
+	return NULL;
+}
