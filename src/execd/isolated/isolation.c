@@ -18,56 +18,14 @@
 #include "src/base/clock.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
-#include "src/base/list.h"
-#include "src/base/map.h"
 #include "src/execd/answer.h"
-#include "src/execd/command/command.h"
-#include "src/execd/command/commands.h"
-#include "src/execd/command/log.h"
 #include "src/execd/execd.h"
-#include "src/execd/id.h"
-#include "src/execd/isolated/plan.h"
-#include "src/execd/isolated/world.h"
+#include "src/execd/isolated/isolation_inside.h"
 #include "src/execd/process/env.h"
 #include "src/execd/session/session.h"
 #include "src/text/json.h"
 
-enum {
-	LIST_MAX = 1024 * 1024, /* bytes of an answer */
-	PATHS_MAX = 16,		/* folders that sessions may be given */
-	TIMEOUT_MAX_S = 24 * 3600,
-};
-
-/* What a trial found; message "" = it works. */
-struct trial {
-	char message[256];
-};
-
-struct isolation {
-	struct execd *execd;
-	struct map by_id;
-	struct list all; /* in the order of making */
-	bool tried;
-	struct trial user[PLAN_USER_NUM], overlay;
-	char *allowed_text;
-	const char *allowed[PATHS_MAX + 1];
-};
-
-struct isolated {
-	struct isolation *owner;
-	struct list link;
-	char id[ID_SIZE];
-	struct plan plan;
-	struct world world;
-	bool dead;
-	struct session *session;
-	uint64_t made_wall_ms, run_wall_ms; /* the last run's end, or now */
-	uint64_t run_ms;
-	unsigned running;
-	struct timer idle;
-	char runs[ISOLATION_RUNS_MAX][ID_SIZE]; /* in the background; a ring */
-	unsigned run_count;
-};
+enum { LIST_MAX = 1024 * 1024 }; /* bytes of an answer */
 
 /* -- what is possible ----------------------------------------------------- */
 
@@ -202,7 +160,7 @@ static void on_idle(struct timer *t)
 	isolated_free(container_of(t, struct isolated, idle));
 }
 
-static void idle_start(struct isolated *s)
+void isolated_rest(struct isolated *s)
 {
 	s->run_ms = clock_ms();
 	s->run_wall_ms = clock_wall_ms();
@@ -216,12 +174,12 @@ static void on_run_end(void *ctx)
 		container_of((struct world *)ctx, struct isolated, world);
 
 	s->running--;
-	idle_start(s);
+	isolated_rest(s);
 }
 
 /* -- making --------------------------------------------------------------- */
 
-static void put_time(struct json_out *o, const char *name, uint64_t wall_ms)
+void isolated_put_time(struct json_out *o, const char *name, uint64_t wall_ms)
 {
 	char text[CLOCK_TEXT_SIZE];
 
@@ -235,8 +193,8 @@ static void state_put(const struct isolated *s, struct json_out *o)
 	uint64_t all_ms = UINT64_C(1000) * s->plan.idle_s;
 
 	json_put_str(o, "status", s->dead ? "dead" : "active");
-	put_time(o, "created_at", s->made_wall_ms);
-	put_time(o, "last_run_at", s->run_wall_ms);
+	isolated_put_time(o, "created_at", s->made_wall_ms);
+	isolated_put_time(o, "last_run_at", s->run_wall_ms);
 	if (!s->plan.idle_s)
 		return;
 	if (s->running)
@@ -253,7 +211,7 @@ static void answer_made(const struct isolated *s, struct httpd_request *r)
 	json_start(&o, &body);
 	json_open_object(&o, NULL);
 	json_put_str(&o, "session_id", s->id);
-	put_time(&o, "created_at", s->made_wall_ms);
+	isolated_put_time(&o, "created_at", s->made_wall_ms);
 	plan_put(&s->plan, &o);
 	json_close(&o);
 	must(!json_done(&o));
@@ -299,7 +257,7 @@ static void isolated_make(struct isolation *t, struct plan *plan,
 	id_draw(s->id);
 	must(!map_set(&t->by_id, span_str(s->id), s));
 	list_push(&t->all, &s->link);
-	idle_start(s);
+	isolated_rest(s);
 	answer_made(s, r);
 }
 
@@ -331,9 +289,7 @@ void isolated_post(void *ctx, struct httpd_request *r)
 
 /* -- looking and deleting ------------------------------------------------- */
 
-/* NULL: answered. */
-static struct isolated *isolated_of_path(struct execd *e,
-					 struct httpd_request *r)
+struct isolated *isolated_of_path(struct execd *e, struct httpd_request *r)
 {
 	struct isolated *s =
 		map_find(&e->isolation->by_id, httpd_param(r, "id"));
@@ -397,166 +353,7 @@ void isolated_delete(void *ctx, struct httpd_request *r)
 	answer_ok(r);
 }
 
-/* -- running -------------------------------------------------------------- */
-
-static int run_read(const struct json *j, struct session_run *ret,
-		    bool *background, struct diag *d)
-{
-	const struct json *envs = json_find(j, "envs");
-	const struct json *limit = json_find(j, "timeout_seconds");
-	uint64_t seconds = 0;
-
-	*ret = (struct session_run){ .text = json_text(json_find(j, "code")) };
-	if (!ret->text.len || span_find(ret->text, '\0') < ret->text.len)
-		return diag_set(d, 0, 0,
-				"code is required: a text without NUL");
-	if (json_kind(envs) == JSON_KIND_OBJECT)
-		ret->envs = envs;
-	else if (envs && json_kind(envs) != JSON_KIND_NULL)
-		return diag_set(d, 0, 0, "envs is %s, expected an object",
-				json_kind_name(json_kind(envs)));
-	if (limit && json_kind(limit) != JSON_KIND_NULL &&
-	    (!json_u64(limit, &seconds) || seconds > TIMEOUT_MAX_S))
-		return diag_set(d, 0, 0,
-				"timeout_seconds is no number from 0 to %d",
-				TIMEOUT_MAX_S);
-	ret->timeout_ms = 1000 * seconds;
-	*background = json_bool(json_find(j, "background"));
-	return 0;
-}
-
-static void answer_begun(const struct isolated *s, const struct command *c,
-			 struct httpd_request *r)
-{
-	struct buf body CLEANUP(buf_fini) = BUF_INIT(1024);
-	struct json_out o;
-
-	json_start(&o, &body);
-	json_open_object(&o, NULL);
-	json_put_str(&o, "session_id", s->id);
-	json_put_str(&o, "run_id", c->id);
-	put_time(&o, "started_at", c->started_wall_ms);
-	json_close(&o);
-	must(!json_done(&o));
-	answer_json(r, 202, &body);
-}
-
-static void run_begin(struct execd *e, struct isolated *s,
-		      const struct session_run *what, struct httpd_request *r)
-{
-	struct diag d = { 0 };
-	struct command *c;
-
-	s->running++;
-	c = session_begin(e, s->session, what, &d);
-	if (!c) {
-		s->running--;
-		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
-		return;
-	}
-	memcpy(s->runs[s->run_count++ % ISOLATION_RUNS_MAX], c->id, ID_SIZE);
-	answer_begun(s, c, r);
-}
-
-void isolated_run(void *ctx, struct httpd_request *r)
-{
-	struct isolated *s = isolated_of_path(ctx, r);
-	struct json *j CLEANUP_JSON = NULL;
-	struct session_run what;
-	struct diag d = { 0 };
-	bool background = false;
-
-	if (!s)
-		return;
-	j = answer_body(r, false);
-	if (!j)
-		return;
-	if (run_read(j, &what, &background, &d) ||
-	    (s->dead && diag_set(&d, 0, 0,
-				 "the session has ended: its first "
-				 "process was killed"))) {
-		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
-		return;
-	}
-	timer_stop(&s->idle);
-	if (background) {
-		run_begin(ctx, s, &what, r);
-		return;
-	}
-	s->running++;
-	if (!session_start(ctx, r, s->session, &what)) {
-		s->running--;
-		idle_start(s);
-	}
-}
-
-/* NULL: answered. */
-static struct command *run_of_path(struct execd *e, struct httpd_request *r)
-{
-	const struct isolated *s = isolated_of_path(e, r);
-	struct span id = httpd_param(r, "run");
-	struct command *c = NULL;
-	unsigned i;
-
-	if (!s)
-		return NULL;
-	for (i = 0; !c && i < ISOLATION_RUNS_MAX; i++)
-		if (id.len && span_eq(id, span_str(s->runs[i])))
-			c = commands_find(e->commands, id);
-	if (!c)
-		answer_error(r, 404, ANSWER_SESSION_NOT_FOUND,
-			     "the session has no run in the background with "
-			     "this id, or it was forgotten");
-	return c;
-}
-
-void isolated_run_status(void *ctx, struct httpd_request *r)
-{
-	struct buf body CLEANUP(buf_fini) = BUF_INIT(4096);
-	const struct command *c = run_of_path(ctx, r);
-	struct json_out o;
-	bool running;
-
-	if (!c)
-		return;
-	running = c->state == COMMAND_RUNS;
-	json_start(&o, &body);
-	json_open_object(&o, NULL);
-	json_put_text(&o, "session_id", httpd_param(r, "id"));
-	json_put_str(&o, "run_id", c->id);
-	json_put_bool(&o, "running", running);
-	if (!running)
-		json_put_i64(&o, "exit_code", c->exit_code);
-	if (c->error[0])
-		json_put_str(&o, "error", c->error);
-	put_time(&o, "started_at", c->started_wall_ms);
-	if (!running)
-		put_time(&o, "finished_at", c->finished_wall_ms);
-	json_close(&o);
-	must(!json_done(&o));
-	answer_json(r, 200, &body);
-}
-
-void isolated_run_logs(void *ctx, struct httpd_request *r)
-{
-	const struct command *c = run_of_path(ctx, r);
-	struct span text;
-	uint64_t cursor = 0;
-
-	if (!c)
-		return;
-	text = httpd_query(r, "cursor");
-	if (text.len && !span_parse_u64(text, &cursor))
-		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY,
-			     "cursor is \"%.*s\", expected a number of bytes",
-			     (int)MIN(text.len, 64u), text.ptr);
-	else if (c->log < 0)
-		answer_error(r, 404, ANSWER_SESSION_NOT_FOUND,
-			     "the log of this run is not kept any more");
-	else
-		command_log_send(r, "EXECD-ISOLATED-TAIL-CURSOR", c->log,
-				 cursor, c->state == COMMAND_RUNS);
-}
+/* -- what is not there ----------------------------------------------------- */
 
 void isolated_unsupported(void *ctx, struct httpd_request *r)
 {
@@ -578,7 +375,8 @@ static void allowed_read(struct isolation *t)
 
 	t->allowed_text =
 		must_strdup(named ? named : "/workspace:/mnt:/media:/data");
-	for (rest = t->allowed_text; count < PATHS_MAX && (at = rest);) {
+	for (rest = t->allowed_text;
+	     count < ISOLATION_PATHS_MAX && (at = rest);) {
 		rest = strchr(at, ':');
 		if (rest)
 			*rest++ = '\0';
