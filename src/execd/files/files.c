@@ -4,6 +4,7 @@
 #include "src/execd/files/files.h"
 
 #include "src/base/err.h"
+#include "src/base/log.h"
 #include "src/execd/execd.h"
 #include "src/execd/files/workers.h"
 
@@ -30,6 +31,11 @@ struct files *files_free(struct files *f)
 	if (!f)
 		return NULL;
 	f->workers = workers_free(f->workers);
+	if (f->workers) {
+		log_warn("left work on files behind: a file system did not "
+			 "answer");
+		return NULL;
+	}
 	while ((l = list_first(&f->live, struct files_live, link))) {
 		list_remove(&l->link);
 		l->stop(l);

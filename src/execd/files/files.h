@@ -29,5 +29,6 @@ struct files_live {
 };
 
 WUNRES int files_new(struct execd *e, struct files **ret);
-/* Ends every request of it. NULL is fine. */
+/* Ends every request of it; where a file system does not answer, nothing is
+ * freed and the process has to end. NULL is fine. */
 struct files *files_free(struct files *f);

@@ -229,20 +229,35 @@ int workers_new(struct loop *loop, struct workers **ret)
 	return 0;
 }
 
+/* Tells the threads to end. False: one did not. */
+static bool threads_end(struct workers *p)
+{
+	struct timespec until;
+	bool ended;
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += WORKERS_END_MS / 1000;
+	must(pthread_mutex_lock(&p->lock) == 0);
+	p->ending = true;
+	(void)pthread_cond_broadcast(&p->more);
+	while (p->threads && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&p->left, &p->lock, &until);
+	ended = !p->threads;
+	(void)pthread_mutex_unlock(&p->lock);
+	return ended;
+}
+
 struct workers *workers_free(struct workers *p)
 {
 	if (!p)
 		return NULL;
-	must(pthread_mutex_lock(&p->lock) == 0);
-	p->ending = true;
-	(void)pthread_cond_broadcast(&p->more);
-	while (p->threads)
-		(void)pthread_cond_wait(&p->left, &p->lock);
-	(void)pthread_mutex_unlock(&p->lock);
-
-	finish_all(p);
 	timer_stop(&p->turn);
 	watch_fini(&p->watch);
+	if (!threads_end(p))
+		return p;
+
+	finish_all(p);
 	(void)fd_close(p->wake_fd);
 	(void)pthread_cond_destroy(&p->more);
 	(void)pthread_cond_destroy(&p->left);

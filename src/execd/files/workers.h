@@ -26,6 +26,7 @@ struct workers;
 enum {
 	WORKERS_MAX = 4, /* threads */
 	WORKERS_IDLE_S = 5,
+	WORKERS_END_MS = 2000,
 	WORK_SLICE_MS = 10,
 };
 
@@ -39,7 +40,9 @@ struct work {
 
 WUNRES int workers_new(struct loop *loop, struct workers **ret);
 /* Waits for the slices that run. What was given is done() in here, finished or
- * not; workers_are_ending() is true then, and nothing is taken any more. */
+ * not; workers_are_ending() is true then, and nothing is taken any more. NULL;
+ * or p: after WORKERS_END_MS a slice had not ended. Nothing is done() then, and
+ * whatever the threads may touch must stay until the process ends. */
 struct workers *workers_free(struct workers *p);
 bool workers_are_ending(const struct workers *p);
 /* w must not be given already. Not after workers_are_ending(). */

@@ -313,6 +313,26 @@ def test_a_file_that_is_mounted(start_execd, tmp_path):
     assert leftovers(tmp_path) == []
 
 
+@MOUNTS
+def test_without_proc(start_execd, tmp_path):
+    """A file without a name could not be given one: it has a hidden name from the beginning."""
+    execd = start_execd(prefix=["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"])
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "f").write_text("old")
+    os.chmod(folder / "f", 0o604)
+    slow = Slow(execd)
+    slow.send(pair(folder / "f", b"n" * 900_000)[:800_000])
+    hidden = wait_for(lambda: leftovers(folder))
+    assert hidden[0].startswith(".") and stat.S_IMODE((folder / hidden[0]).stat().st_mode) == 0o600
+    slow.cut()
+    wait_for(lambda: not leftovers(folder), why="what was cut left something behind")
+    assert (folder / "f").read_text() == "old"
+    assert upload(execd, pair(folder / "f", b"new"), pair(folder / "g", b"g", mode=640)).status == 200
+    assert (folder / "f").read_text() == "new" and sorted(os.listdir(folder)) == ["f", "g"]
+    assert [stat.S_IMODE((folder / n).stat().st_mode) for n in "fg"] == [0o604, 0o640]
+
+
 # -- downloads ----------------------------------------------------------------
 
 def test_download(execd, tmp_path):

@@ -77,6 +77,7 @@ static int setup(void **state)
 {
 	(void)state;
 	done_count = 0;
+	atomic_store(&stepped, 0);
 	assert_int_equal(loop_new(&loop), 0);
 	return workers_new(loop, &workers);
 }
@@ -138,6 +139,26 @@ static void workers__end(void **state)
 	assert_int_equal(workers_new(loop, &workers), 0);
 }
 
+/* A file system that does not answer does not keep the daemon from ending. */
+static void workers__stuck(void **state)
+{
+	static struct task stuck;
+	static struct workers *left;
+	uint64_t from = clock_ms();
+
+	(void)state;
+	task_init(&stuck, 1, (WORKERS_END_MS + 2000) * 1000);
+	workers_give(workers, &stuck.work);
+	while (!atomic_load(&stepped))
+		(void)usleep(1000);
+	left = workers_free(workers);
+	assert_non_null(left);
+	assert_in_range(clock_ms() - from, WORKERS_END_MS - 100,
+			WORKERS_END_MS + 1500);
+	assert_int_equal(done_count, 0);
+	assert_int_equal(workers_new(loop, &workers), 0);
+}
+
 /* In a process that may have no thread more, the loop does it. */
 static void workers__no_thread(void **state)
 {
@@ -178,6 +199,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(workers__turns, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(workers__end, setup, teardown),
+		cmocka_unit_test_setup_teardown(workers__stuck, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
