@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
+#include "src/control/changes.h"
 #include "src/control/control.h"
 #include "src/control/publish.h"
 #include "src/control/status.h"
@@ -19,6 +20,8 @@ struct wish {
 	struct buf text;	    /* of the body, while it waits */
 	struct policy_entry *entry; /* NULL: not made, or already applied */
 	bool is_new;
+	changed_fn *fn; /* who asked from inside, or NULL */
+	void *ctx;
 	char name[POLICY_NAME_MAX + 1];
 };
 
@@ -185,27 +188,59 @@ static void wish_free(void *data)
 	free(w);
 }
 
-void api_policy_put(void *ctx, struct httpd_request *r)
+static void wish_done(struct control *c, void *data, const struct refusal *why)
 {
-	static const struct change_ops ops = {
-		.claim = wish_claim,
-		.check = put_check,
-		.apply = put_apply,
-		.reply = put_reply,
-		.free = wish_free,
-	};
+	struct wish *w = data;
+
+	(void)c;
+	if (w->fn)
+		w->fn(w->ctx, why);
+}
+
+/* NULL: the name is too long. */
+static struct wish *wish_new(struct span name, struct span text)
+{
 	struct wish *w = must_alloc(sizeof(*w));
 
 	buf_init(&w->text, HTTPD_BODY_MAX);
-	if (!span_copy(httpd_param(r, "name"), w->name, sizeof(w->name))) {
+	if (span_copy(name, w->name, sizeof(w->name))) {
+		must(!buf_put(&w->text, text));
+		return w;
+	}
+	wish_free(w);
+	return NULL;
+}
+
+static const struct change_ops put_ops = {
+	.claim = wish_claim,
+	.check = put_check,
+	.apply = put_apply,
+	.reply = put_reply,
+	.done = wish_done,
+	.free = wish_free,
+};
+
+void api_policy_put(void *ctx, struct httpd_request *r)
+{
+	struct wish *w = wish_new(httpd_param(r, "name"), httpd_body(r));
+
+	if (!w)
 		httpd_reply_error(r, 400, "INVALID",
 				  "a policy's name has at most %d bytes",
 				  POLICY_NAME_MAX);
-		wish_free(w);
-		return;
-	}
-	must(!buf_put(&w->text, httpd_body(r)));
-	change_submit(ctx, &ops, w, r);
+	else
+		change_submit(ctx, &put_ops, w, r);
+}
+
+void policy_change_put(struct control *c, struct span name, struct span text,
+		       changed_fn *fn, void *ctx)
+{
+	struct wish *w = wish_new(name, text);
+
+	must(w);
+	w->fn = fn;
+	w->ctx = ctx;
+	change_submit(c, &put_ops, w, NULL);
 }
 
 /* -- delete --------------------------------------------------------------- */
@@ -245,23 +280,34 @@ static void delete_reply(struct control *c, void *data, struct httpd_request *r)
 	httpd_reply_empty(r);
 }
 
+static const struct change_ops delete_ops = {
+	.claim = wish_claim,
+	.check = delete_check,
+	.apply = delete_apply,
+	.reply = delete_reply,
+	.done = wish_done,
+	.free = wish_free,
+};
+
 void api_policy_delete(void *ctx, struct httpd_request *r)
 {
-	static const struct change_ops ops = {
-		.claim = wish_claim,
-		.check = delete_check,
-		.apply = delete_apply,
-		.reply = delete_reply,
-		.free = wish_free,
-	};
-	struct wish *w = must_alloc(sizeof(*w));
+	struct wish *w = wish_new(httpd_param(r, "name"), SPAN_NONE);
 
-	if (!span_copy(httpd_param(r, "name"), w->name, sizeof(w->name))) {
+	if (!w)
 		api_not_found(r, "policy");
-		wish_free(w);
-		return;
-	}
-	change_submit(ctx, &ops, w, r);
+	else
+		change_submit(ctx, &delete_ops, w, r);
+}
+
+void policy_change_remove(struct control *c, struct span name, changed_fn *fn,
+			  void *ctx)
+{
+	struct wish *w = wish_new(name, SPAN_NONE);
+
+	must(w);
+	w->fn = fn;
+	w->ctx = ctx;
+	change_submit(c, &delete_ops, w, NULL);
 }
 
 /* -- reload --------------------------------------------------------------- */

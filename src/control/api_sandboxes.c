@@ -8,6 +8,7 @@
 
 #include "src/base/err.h"
 #include "src/base/log.h"
+#include "src/control/changes.h"
 #include "src/control/control.h"
 #include "src/control/gateway_link.h"
 #include "src/control/publish.h"
@@ -19,8 +20,14 @@ struct wish {
 	bool must_be_new;
 	bool is_new;
 	struct change *change; /* while its lock is asked for */
+	changed_fn *fn;	       /* who asked from inside, or NULL */
+	void *ctx;
 	char id[SANDBOX_ID_MAX + 1];
 };
+
+static const char not_locked[] =
+	"the sandbox is registered and stays cut off: it could not be locked "
+	"to its interface";
 
 /* -- reading -------------------------------------------------------------- */
 
@@ -252,10 +259,7 @@ static void put_reply(struct control *c, void *data, struct httpd_request *r)
 		sandboxes_find(&c->sandboxes, span_str(w->id));
 
 	if (s && s->lock == LOCK_FAILED) {
-		httpd_reply_error(r, 503, "NOT_LOCKED",
-				  "the sandbox is registered and stays cut "
-				  "off: it could not be locked to its "
-				  "interface");
+		httpd_reply_error(r, 503, "NOT_LOCKED", "%s", not_locked);
 		return;
 	}
 	reply_sandbox(c, r, span_str(w->id), w->is_new ? 201 : 200, SPAN_NONE);
@@ -301,17 +305,44 @@ static void wish_free(void *data)
 	free(w);
 }
 
+static void wish_done(struct control *c, void *data, const struct refusal *why)
+{
+	const struct sandbox *s;
+	struct refusal cut_off = { .status = 503, .code = "NOT_LOCKED" };
+	struct wish *w = data;
+
+	if (!w->fn)
+		return;
+	s = sandboxes_find(&c->sandboxes, span_str(w->id));
+	if (!why->status && s && s->lock == LOCK_FAILED) {
+		(void)diag_set(&cut_off.diag, 0, 0, "%s", not_locked);
+		why = &cut_off;
+	}
+	w->fn(w->ctx, why);
+}
+
+static const struct change_ops put_ops = {
+	.claim = wish_claim,
+	.check = put_check,
+	.lock = put_lock,
+	.apply = put_apply,
+	.reply = put_reply,
+	.done = wish_done,
+	.free = wish_free,
+};
+
+static const struct change_ops delete_ops = {
+	.claim = wish_claim,
+	.check = delete_check,
+	.apply = delete_apply,
+	.reply = delete_reply,
+	.done = wish_done,
+	.free = wish_free,
+};
+
 static void sandbox_put(struct control *c, struct httpd_request *r,
 			bool must_be_new)
 {
-	static const struct change_ops ops = {
-		.claim = wish_claim,
-		.check = put_check,
-		.lock = put_lock,
-		.apply = put_apply,
-		.reply = put_reply,
-		.free = wish_free,
-	};
 	struct wish *w = must_alloc(sizeof(*w));
 	struct diag d = { 0 };
 
@@ -323,7 +354,37 @@ static void sandbox_put(struct control *c, struct httpd_request *r,
 		return;
 	}
 	(void)span_copy(w->sandbox->id, w->id, sizeof(w->id));
-	change_submit(c, &ops, w, r);
+	change_submit(c, &put_ops, w, r);
+}
+
+void sandbox_change_put(struct control *c, struct sandbox *s, changed_fn *fn,
+			void *ctx)
+{
+	struct wish *w = must_alloc(sizeof(*w));
+
+	w->sandbox = s;
+	w->fn = fn;
+	w->ctx = ctx;
+	(void)span_copy(s->id, w->id, sizeof(w->id));
+	change_submit(c, &put_ops, w, NULL);
+}
+
+static struct wish *wish_of(struct span id)
+{
+	struct wish *w = must_alloc(sizeof(*w));
+
+	(void)span_copy(id, w->id, sizeof(w->id));
+	return w;
+}
+
+void sandbox_change_remove(struct control *c, struct span id, changed_fn *fn,
+			   void *ctx)
+{
+	struct wish *w = wish_of(id);
+
+	w->fn = fn;
+	w->ctx = ctx;
+	change_submit(c, &delete_ops, w, NULL);
 }
 
 void api_sandboxes_post(void *ctx, struct httpd_request *r)
@@ -338,21 +399,11 @@ void api_sandbox_put(void *ctx, struct httpd_request *r)
 
 void api_sandbox_delete(void *ctx, struct httpd_request *r)
 {
-	static const struct change_ops ops = {
-		.claim = wish_claim,
-		.check = delete_check,
-		.apply = delete_apply,
-		.reply = delete_reply,
-		.free = wish_free,
-	};
 	struct span id = httpd_param(r, "id");
-	struct wish *w;
 
 	if (!sandbox_id_is_valid(id)) {
 		api_not_found(r, "sandbox");
 		return;
 	}
-	w = must_alloc(sizeof(*w));
-	(void)span_copy(id, w->id, sizeof(w->id));
-	change_submit(ctx, &ops, w, r);
+	change_submit(ctx, &delete_ops, wish_of(id), r);
 }

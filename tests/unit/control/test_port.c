@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/attrib.h"
 #include "src/base/err.h"
 #include "src/control/lifecycle/port.h"
 
@@ -43,7 +44,7 @@ static pid_t guest_new(void)
 	return pid;
 }
 
-static void sh(const char *fmt, ...)
+static void PRINTF(1, 2) sh(const char *fmt, ...)
 {
 	char command[512];
 	va_list args;
