@@ -160,7 +160,8 @@ void output_go_on(struct output *o)
 		watch_want(&o->watch, WATCH_READ);
 }
 
-bool output_drain(struct output *o)
+/* What the pipe holds now. False: there is no room for all of it yet. */
+static bool output_tell_held(struct output *o)
 {
 	int held = 0;
 	ssize_t n;
@@ -185,6 +186,23 @@ bool output_drain(struct output *o)
 	}
 	if (o->stream)
 		lines_end(&o->lines, on_line, o);
+	return true;
+}
+
+bool output_catch_up(struct output *o)
+{
+	if (!output_tell_held(o))
+		return false;
+	o->draining = false;
+	if (o->fd >= 0)
+		watch_want(&o->watch, WATCH_READ);
+	return true;
+}
+
+bool output_drain(struct output *o)
+{
+	if (!output_tell_held(o))
+		return false;
 	if (o->fd >= 0) {
 		watch_fini(&o->watch);
 		drain_give(o->execd->loop, o->fd);

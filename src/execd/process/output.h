@@ -47,4 +47,7 @@ void output_go_on(struct output *o);
 /* The program exited: tells what is in the pipe and the unfinished line. True:
  * all was told; false: the stream is full, call again when it has room. */
 bool output_drain(struct output *o);
+/* The program goes on, but what the pipe holds now, and the unfinished line,
+ * are to be told first; as output_drain(), and reading goes on afterwards. */
+bool output_catch_up(struct output *o);
 void output_fini(struct output *o);
