@@ -8,6 +8,7 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/base/secret.h"
+#include "src/execd/code/contexts.h"
 #include "src/execd/command/commands.h"
 #include "src/execd/files/files.h"
 #include "src/execd/isolated/isolation.h"
@@ -147,6 +148,7 @@ static int parts_new(struct execd *e)
 	e->commands = commands_new(e);
 	e->sessions = sessions_new(e);
 	e->isolation = isolation_new(e);
+	e->contexts = contexts_new(e);
 	e->metrics = metrics_new(e);
 	e->terminals = terminals_new(e);
 	e->proxy = proxy_new(e);
@@ -159,6 +161,7 @@ static void parts_free(struct execd *e)
 	e->proxy = proxy_free(e->proxy);
 	e->terminals = terminals_free(e->terminals);
 	e->metrics = metrics_free(e->metrics);
+	e->contexts = contexts_free(e->contexts);
 	e->commands = commands_free(e->commands);
 	e->isolation = isolation_free(e->isolation);
 	e->sessions = sessions_free(e->sessions);

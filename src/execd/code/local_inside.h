@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* local_inside.h - one interpreter of the image, as the local_*.c files see it
+ */
+#pragma once
+
+#include "src/base/attrib.h"
+#include "src/base/buf.h"
+#include "src/execd/code/engine.h"
+#include "src/execd/process/child.h"
+#include "src/execd/process/output.h"
+#include "src/io/loop.h"
+
+struct execd;
+struct language;
+struct stream;
+
+enum {
+	LOCAL_READ_SIZE = 64 * 1024,
+	LOCAL_REQUEST_MAX = 16 * 1024 * 1024, /* quoted */
+	LOCAL_WHY_MAX = 160,
+};
+
+struct local {
+	struct engine engine;
+	struct execd *execd;
+	const struct language *language;
+	char *cwd; /* NULL: ours */
+
+	bool alive; /* then: */
+	struct child child;
+	struct output out, err;
+	struct stream *channel;
+	struct buf in;
+	struct timer exit_wait; /* the channel ended, the process did not */
+	bool ready;		/* the driver runs */
+	bool exited;
+	bool channel_over;
+	char why[LOCAL_WHY_MAX]; /* we ended it, because */
+
+	uint64_t run; /* the number of the last one */
+	bool begun;   /* it may be interrupted */
+	bool interrupt_due;
+	bool held;	    /* a frame waits for the pipes before it */
+	struct buf request; /* waits for ready */
+};
+
+/* Starts the process: alive. The channel has no owner yet, and the child no
+ * on_exit. 0 or -errno with a sentence in d. */
+WUNRES int local_start(struct local *l, struct diag *d);
