@@ -50,7 +50,7 @@ static void command_end_event(const struct command *c, struct event_end *e)
 /* All is told, or nobody is there to be told. */
 static void command_over(struct command *c)
 {
-	struct event_end end;
+	struct event_end end = { 0 };
 
 	if (c->stream) {
 		command_end_event(c, &end);
@@ -83,7 +83,7 @@ static void interrupts_answer(struct command *c)
 
 static void command_note_end(struct command *c)
 {
-	struct event_end end;
+	struct event_end end = { 0 };
 
 	c->finished_wall_ms = clock_wall_ms();
 	c->duration_ms = clock_ms() - c->started_ms;
