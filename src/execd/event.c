@@ -176,3 +176,10 @@ void event_end_timeout(struct event_end *e, uint64_t timeout_ms,
 		       (unsigned long long)timeout_ms);
 	end_error(e, EVENT_TIMEOUT_CODE, timestamp);
 }
+
+void event_end_unstarted(struct event_end *e, const char *why,
+			 uint64_t timestamp)
+{
+	(void)snprintf(e->line, sizeof(e->line), "%s", why);
+	end_error(e, EVENT_UNSTARTED_CODE, timestamp);
+}

@@ -55,14 +55,17 @@ WUNRES int event_put(struct buf *out, const struct event *ev);
 struct event_end {
 	struct event event;
 	struct span trace;
-	char number[24], line[40];
+	char number[24], line[128];
 };
 void event_end(struct event_end *e, int status, uint64_t duration_ms,
 	       uint64_t timestamp);
 /* It was killed for having run too long: the same error with the number of
  * timeout(1). */
-enum { EVENT_TIMEOUT_CODE = 124 };
+enum { EVENT_TIMEOUT_CODE = 124, EVENT_UNSTARTED_CODE = 127 };
 void event_end_timeout(struct event_end *e, uint64_t timeout_ms,
 		       uint64_t timestamp);
+/* It never was the program it was to be: the same error with 127 and why. */
+void event_end_unstarted(struct event_end *e, const char *why,
+			 uint64_t timestamp);
 /* The number of event_end(). */
 int event_exit_code(int status);

@@ -41,8 +41,12 @@ struct interrupt {
 
 static void command_end_event(const struct command *c, struct event_end *e)
 {
+	char why[CHILD_LATE_SIZE];
+
 	if (c->timed_out)
 		event_end_timeout(e, c->timeout_ms, 0);
+	else if (child_late_failure(&c->child, why))
+		event_end_unstarted(e, why, 0);
 	else
 		event_end(e, c->child.status, c->duration_ms, 0);
 }

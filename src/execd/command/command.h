@@ -27,7 +27,7 @@ struct env;
 struct execd;
 struct httpd_request;
 
-enum { COMMAND_ERROR_SIZE = 64 };
+enum { COMMAND_ERROR_SIZE = 128 };
 
 enum command_kind {
 	COMMAND_FOREGROUND,

@@ -2,9 +2,9 @@
 /* child.c - a program started for a client: its process group and its pipes
  *
  * How it works: a fork, and a pipe that closes by itself when the program is
- * executed. What arrives in it instead is what could not be done. The wait for
- * that is bounded: the directory or the program may lie on a file system of the
- * workload that never answers.
+ * executed. What arrives in it instead is what could not be done. Usually that
+ * is known at once. When it is not, the pipe is kept and looked at again when
+ * the process has exited.
  */
 
 #include "src/execd/process/child.h"
@@ -65,7 +65,7 @@ static pid_t child_fork(struct execd *e, const struct child_spec *spec,
 	return pid;
 }
 
-/* 0 it runs; 1 *f tells why not; -ETIMEDOUT. */
+/* 0 it runs; 1 *f tells why not; -ETIMEDOUT: it is not known yet. */
 static int report_wait(int report, struct child_failure *f)
 {
 	uint64_t end_ms = clock_ms() + CHILD_START_MS, now_ms;
@@ -123,10 +123,27 @@ static int say_failure(struct child *c, const struct child_spec *spec,
 	return -error;
 }
 
+/* The process is dead: what it could not do is in the pipe, or nothing is. */
+static void report_read(struct child *c)
+{
+	struct child_failure f;
+	struct pollfd p = { .fd = c->report, .events = POLLIN };
+
+	if (c->report < 0)
+		return;
+	if (poll(&p, 1, 0) > 0 &&
+	    read(c->report, &f, sizeof(f)) == (ssize_t)sizeof(f)) {
+		c->failed = (enum child_stage)f.stage;
+		c->late_error = f.error;
+	}
+	c->report = fd_close(c->report);
+}
+
 static void on_reaped(struct reaper_child *r, int status)
 {
 	struct child *c = container_of(r, struct child, reaped);
 
+	report_read(c);
 	c->exited = true;
 	c->status = status;
 	c->on_exit(c);
@@ -141,17 +158,13 @@ static int child_follow(struct child *c, const struct child_spec *spec,
 	int r;
 
 	r = report_wait(report, &f);
-	(void)fd_close(report);
-	/* a process that failed is found by the reaper */
-	if (r > 0)
+	if (r == -ETIMEDOUT)
+		c->report = report;
+	else
+		(void)fd_close(report);
+	if (r > 0) /* the reaper finds the process */
 		return say_failure(c, spec, (enum child_stage)f.stage, f.error,
 				   d);
-	if (r < 0) {
-		(void)kill(pid, SIGKILL);
-		return say_failure(
-			c, spec, spec->cwd ? CHILD_STAGE_CWD : CHILD_STAGE_EXEC,
-			ETIMEDOUT, d);
-	}
 	c->pid = c->reaped.pid = pid;
 	c->reaped.exited = on_reaped;
 	reaper_add(c->execd->reaper, &c->reaped);
@@ -169,6 +182,8 @@ int child_start(struct execd *e, struct child *c, const struct child_spec *spec,
 	c->execd = e;
 	c->pid = c->reaped.pid = 0;
 	c->exited = false;
+	c->late_error = 0;
+	c->report = -1;
 	user_find(spec, &user);
 	if (pipe2(report, O_CLOEXEC))
 		return say_failure(c, spec, CHILD_STAGE_FORK, errno, d);
@@ -195,11 +210,30 @@ bool child_group_lives(const struct child *c)
 	return c->pid && (!kill(-c->pid, 0) || errno == EPERM);
 }
 
+bool child_late_failure(const struct child *c, char dst[CHILD_LATE_SIZE])
+{
+	static const char *const what[CHILD_STAGE_NUM] = {
+		[CHILD_STAGE_FORK] = "no process could be made",
+		[CHILD_STAGE_FILES] = "its descriptors could not be set up",
+		[CHILD_STAGE_USER] = "it could not become its user",
+		[CHILD_STAGE_CWD] = "cwd could not be entered",
+		[CHILD_STAGE_EXEC] = "the program could not be run",
+	};
+
+	if (!c->late_error || (unsigned)c->failed >= CHILD_STAGE_NUM)
+		return false;
+	(void)snprintf(dst, CHILD_LATE_SIZE, "%s: %s", what[c->failed],
+		       err_text(c->late_error));
+	return true;
+}
+
 void child_fini(struct child *c)
 {
 	if (!c->pid)
 		return;
 	child_signal(c, SIGKILL, false);
+	if (!c->exited)
+		c->report = fd_close(c->report);
 	reaper_remove(c->execd->reaper, &c->reaped);
 	c->pid = 0;
 }

@@ -38,7 +38,9 @@ struct child {
 	bool exited; /* then: */
 	int status;  /* as of waitpid() */
 	void (*on_exit)(struct child *c);
-	enum child_stage failed; /* after child_start() failed */
+	enum child_stage failed; /* after a failure */
+	int late_error;		 /* > 0: of a failure after the start */
+	int report;		 /* while it is not known whether it runs; -1 */
 };
 
 struct child_spec {
@@ -63,14 +65,21 @@ struct child_spec {
 };
 
 /* 0: it runs, and c->on_exit is called from the loop. -errno with a sentence
- * in d, and c->failed set. The daemon waits CHILD_START_MS at most for a
- * directory or a program that hangs (-ETIMEDOUT). */
-enum { CHILD_START_MS = 2000 };
+ * in d, and c->failed set.
+ *
+ * The daemon waits CHILD_START_MS at most. A program whose directory or file
+ * does not answer by then (it may lie on a file system of the workload) counts
+ * as running; if it cannot be run after all it exits with 127, and
+ * child_late_failure() tells why. */
+enum { CHILD_START_MS = 300, CHILD_LATE_SIZE = 128 };
 WUNRES int child_start(struct execd *e, struct child *c,
 		       const struct child_spec *spec, struct diag *d);
 /* To the whole group; nothing after the exit of the leader was told unless
  * `always`: members may live on. */
 void child_signal(struct child *c, int signal, bool always);
+/* After the exit: why it never was the program, as a sentence in dst; false: it
+ * was. */
+bool child_late_failure(const struct child *c, char dst[CHILD_LATE_SIZE]);
 /* Kills and forgets. */
 void child_fini(struct child *c);
 

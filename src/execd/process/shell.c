@@ -35,7 +35,8 @@ static const char *shell_at(const char *folder, size_t len, const char *name)
 	return path;
 }
 
-/* In the daemon's PATH, then where images have it. */
+/* Where images have it, then in the daemon's PATH: that may begin with folders
+ * in which the workload can put a shell of its own. */
 static const char *shell_find(const char *name)
 {
 	static const char *const folders[] = { "/bin", "/usr/bin",
@@ -43,16 +44,16 @@ static const char *shell_find(const char *name)
 	const char *path = getenv("PATH"), *end, *found;
 	size_t i;
 
+	for (i = 0; i < ARRAY_LEN(folders); i++) {
+		found = shell_at(folders[i], strlen(folders[i]), name);
+		if (found)
+			return found;
+	}
 	for (; path && *path; path = *end ? end + 1 : end) {
 		end = strchrnul(path, ':');
 		if (*path != '/')
 			continue;
 		found = shell_at(path, (size_t)(end - path), name);
-		if (found)
-			return found;
-	}
-	for (i = 0; i < ARRAY_LEN(folders); i++) {
-		found = shell_at(folders[i], strlen(folders[i]), name);
 		if (found)
 			return found;
 	}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_c_hostile.py - commands that kill, fork, fill, hide and never end"""
+import contextlib
 import ctypes
 import os
 import resource
@@ -257,3 +258,49 @@ def test_the_end_of_the_daemon_ends_what_runs(start_execd, tmp_path):
         wait_for(lambda pid=pid: not pid_lives(pid), 5, "it lives on")
     for stream in streams:
         stream.close()
+
+
+# -- a file system that does not answer ---------------------------------------
+
+@pytest.fixture
+def silent(tmp_path):
+    """A FUSE mount whose server never answers; fd and folder."""
+    folder = tmp_path / "silent"
+    folder.mkdir()
+    try:
+        fd = os.open("/dev/fuse", os.O_RDWR)
+    except OSError:
+        pytest.skip("there is no FUSE here")
+    libc = ctypes.CDLL(None, use_errno=True)
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+    if libc.mount(b"silent", str(folder).encode(), b"fuse.silent", 6, options):
+        os.close(fd)
+        pytest.skip("FUSE may not be mounted here")
+    yield fd, folder
+    with contextlib.suppress(OSError):
+        os.close(fd)
+    libc.umount2(str(folder).encode(), 2)
+
+
+@needs_root
+def test_a_directory_that_does_not_answer(execd, silent):
+    fd, folder = silent
+    begin = time.monotonic()
+    stream = execd.command("echo never", cwd=str(folder))
+    command = stream.until("ping")[0]["text"]
+    assert time.monotonic() - begin < 1
+    # nobody waits for it
+    for _ in range(5):
+        begin = time.monotonic()
+        assert execd.run("echo x").stdout == ["x"]
+        assert time.monotonic() - begin < 1
+    assert execd.status(command)["running"]
+    timed = execd.run("echo never", cwd=str(folder), timeout=300)
+    assert timed.error["evalue"] == "124"
+    # its server goes away: it cannot be entered after all
+    os.close(fd)
+    run = Run(stream)
+    assert run.stdout == []
+    assert run.error == {"ename": "CommandExecError", "evalue": "127", "traceback": [
+        "cwd could not be entered: Transport endpoint is not connected"]}, run.error
+    assert execd.status(command)["exit_code"] == 127
