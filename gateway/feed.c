@@ -259,6 +259,18 @@ static void feed_status(struct gateway *g, uint32_t serial)
 	parcel_send(p);
 }
 
+/* By what they are known, and how many of each reason. */
+static void drops_put(struct json_out *o, const struct msg_drops *d)
+{
+	unsigned i;
+
+	json_open_object(o, "drops");
+	json_put_str(o, "from", d->told ? "log" : "counters");
+	for (i = 0; i < DROP_NUM; i++)
+		json_put_u64(o, drop_name((enum drop_reason)i), d->of[i]);
+	json_close(o);
+}
+
 void feed_answer_status(struct gateway *g, const struct parcel *p)
 {
 	CLEANUP(buf_fini) struct buf text = BUF_INIT(STATUS_BYTES);
@@ -288,6 +300,7 @@ void feed_answer_status(struct gateway *g, const struct parcel *p)
 	QUEUE_COUNTERS(QUEUE_COUNTER)
 #undef QUEUE_COUNTER
 	json_close(&o);
+	drops_put(&o, &p->sums.drops);
 	json_close(&o);
 	if (json_done(&o) == 0 && g->control)
 		(void)chan_send(g->control, MSG_GATEWAY_STATUS, p->serial,

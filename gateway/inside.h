@@ -95,6 +95,7 @@ struct parcel_sums {
 	uint64_t counters[COUNTER_NUM];
 	struct dns_counters dns;
 	struct msg_queue_counters queue;
+	struct msg_drops drops;
 	uint64_t sandboxes;
 	bool exhausted; /* some worker lacked descriptors a moment ago */
 };

@@ -72,8 +72,10 @@ static void apply_status(struct worker *w, struct parcel *p)
 	for (i = 0; i < COUNTER_NUM; i++)
 		p->sums.counters[i] += w->counters[i];
 	dns_counters_add(&p->sums.dns, &w->dns_counters);
-	if (w->flows)
+	if (w->flows) {
 		p->sums.queue = *flow_desk_counters(w->flows);
+		p->sums.drops = *flow_desk_drops(w->flows);
+	}
 	p->sums.sandboxes = map_count(&w->facts.by_id);
 	p->sums.exhausted |= listeners_exhausted(w);
 	must(pthread_mutex_unlock(&p->lock) == 0);

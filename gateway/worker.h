@@ -55,6 +55,7 @@ enum { WORKER_SCRATCH_BYTES = 256 * 1024 };
 	X(flows_denied, "flows refused")                                   \
 	X(flows_cut, "live flows ended by a change of policy")             \
 	X(flows_unrecorded, "flows without a record: too many at a time")  \
+	X(packets_dropped, "dropped packets that the queue role told of")  \
 	X(accept_errors, "accept failures, such as too many open files")
 
 enum worker_counter {

@@ -33,6 +33,7 @@ static const char *const kind_names[] = {
 	[AUDIT_DNS] = "dns",
 	[AUDIT_CONNECT] = "connect",
 	[AUDIT_FLOW] = "flow",
+	[AUDIT_PACKET] = "packet",
 };
 _Static_assert(ARRAY_LEN(kind_names) == AUDIT_KIND_NUM, "a name per kind");
 
@@ -225,13 +226,17 @@ static void line_put_lower(struct line *l, struct span key, const char *value)
 	line_put_text(l, key, span_of(lower, i));
 }
 
-/* One end of what the record is about; of ICMP it has no port. */
+/* One end of what the record is about; of ICMP it has no port, and of a frame
+ * that is no IP there is none. */
 static void line_put_end(struct line *l, struct span key, const struct audit *a,
 			 const struct addr *end)
 {
+	static const struct addr nothing;
 	char text[ADDR_TEXT_SIZE];
 
-	if (a->kind == AUDIT_FLOW && !end->port)
+	if (a->kind == AUDIT_PACKET && addr_eq_ip(end, &nothing))
+		return;
+	if ((a->kind == AUDIT_FLOW || a->kind == AUDIT_PACKET) && !end->port)
 		line_put_text(l, key,
 			      span_str(addr_text(end, text, sizeof(text))));
 	else
@@ -259,6 +264,7 @@ static void line_put_end(struct line *l, struct span key, const struct audit *a,
 static void line_destination(struct line *l, const struct audit *a)
 {
 	line_str(l, "scheme", a->scheme);
+	line_known(l, "protocol", a->protocol);
 	line_text(l, "host", a->host);
 	if (a->host_learned && a->host.len)
 		line_str(l, "hostFrom", "dns");
@@ -298,7 +304,8 @@ static void line_exchange(struct line *l, const struct audit *a)
 	line_true(l, "injected", a->injected);
 	line_known(l, "redactions", a->redactions);
 	line_known(l, "status", a->status);
-	if (a->kind != AUDIT_DNS && a->kind != AUDIT_FLOW) {
+	if (a->kind != AUDIT_DNS && a->kind != AUDIT_FLOW &&
+	    a->kind != AUDIT_PACKET) {
 		line_number(l, "bytesOut", a->request_bytes);
 		line_number(l, "bytesIn", a->response_bytes);
 	}
@@ -334,6 +341,7 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	line_put(&l, SPAN("\""));
 	line_str(&l, "kind", kind_names[a->kind]);
 	line_text(&l, "sandbox", a->sandbox);
+	line_text(&l, "interface", a->device);
 	line_end(&l, "client", a, &a->client);
 	line_end(&l, "original", a, &a->original);
 	line_str(&l, "proxy", a->proxy);

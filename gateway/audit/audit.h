@@ -29,6 +29,7 @@ enum audit_kind {
 	AUDIT_DNS,     /* a denied DNS question */
 	AUDIT_CONNECT, /* a connection that ended before any of these */
 	AUDIT_FLOW,    /* UDP or ICMP, when it began or was cut */
+	AUDIT_PACKET,  /* one that the kernel dropped by itself, or many */
 	AUDIT_KIND_NUM,
 };
 
@@ -51,6 +52,8 @@ struct audit {
 	struct addr client, original;
 	/* session */
 	const char *scheme; /* "https", "http", "tcp", "dns" */
+	struct span device; /* where a packet came in; else empty */
+	uint16_t protocol;  /* of IP, of a packet; else 0 */
 	const char *proxy;  /* how the explicit proxy was asked, or NULL */
 	struct span host;   /* name, or empty */
 	bool host_learned;  /* it was not said: our DNS gave it */

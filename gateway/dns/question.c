@@ -468,6 +468,23 @@ static bool type_is_meta(uint16_t type)
 	       (type >= 128 && type <= DNS_TYPE_ANY);
 }
 
+/* Nothing can be answered, but the owner hears of it. */
+static void garbage_audit(struct dns_server *s, const struct dns_client *client,
+			  bool tcp)
+{
+	struct dns_decision nothing = { 0 };
+	const struct dns_event event = {
+		.client = client,
+		.decision = &nothing,
+		.end = DNS_END_REFUSED,
+		.tcp = tcp,
+	};
+
+	(void)span_copy(SPAN("it is no DNS query"), nothing.text,
+			sizeof(nothing.text));
+	s->ops->audit(s->ctx, &event);
+}
+
 bool question_run(struct dns_path *path, const struct dns_client *client,
 		  struct span bytes)
 {
@@ -480,6 +497,7 @@ bool question_run(struct dns_path *path, const struct dns_client *client,
 
 	if (dns_parse_query(bytes, &q.query) != DNS_OK) {
 		s->counters->malformed++;
+		garbage_audit(s, client, path->ops->tcp);
 		return false;
 	}
 	q.query.bytes = SPAN_NONE;

@@ -91,7 +91,8 @@ struct dns_server_ops {
 			struct span host);
 	/* Follows every decide exactly once (the token may be released here),
 	 * also when the question died with its connection or with the server;
-	 * and questions that decide was not asked about. */
+	 * and questions that decide was not asked about, down to what is no
+	 * question at all (.host is empty then). */
 	void (*audit)(void *ctx, const struct dns_event *event);
 };
 

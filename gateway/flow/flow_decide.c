@@ -161,12 +161,11 @@ void flow_decide(struct worker *w, const struct msg_flow *flow,
 	       sizeof(ret->destination.ip));
 	ret->client.port = flow->client_port;
 	ret->destination.port = flow->port;
-	if (!protocol_of(flow, ret, &protocol)) {
-		ret->quiet = true;
-		return;
-	}
 	listener_iface_name(w->probe, flow->ifindex, iface);
 	ret->sandbox = facts_find_sandbox(&w->facts, &ret->client, iface);
+	ret->reason = AUDIT_REASON_PROTOCOL;
+	if (!protocol_of(flow, ret, &protocol))
+		return;
 	ret->verdict = FLOW_REJECT;
 	ret->reason = AUDIT_REASON_UNKNOWN_SANDBOX;
 	if (!ret->sandbox)

@@ -20,6 +20,7 @@
 
 #include <errno.h>
 
+#include "gateway/flow/drop_record.h"
 #include "gateway/flow/flow_decide.h"
 #include "gateway/flow/flow_record.h"
 #include "gateway/inside.h"
@@ -52,7 +53,9 @@ struct flow_desk {
 	struct worker *worker;
 	struct chan *queue; /* NULL: gone */
 	struct msg_queue_counters counters;
+	struct msg_drops drops;
 	struct flow_rate *rate;
+	struct drop_seen *seen;
 	struct timer tick;
 	bool synced;
 	uint64_t changed;  /* the number of the last change */
@@ -215,6 +218,10 @@ static void on_queue(void *ctx, struct chan *c, struct chan_msg *m)
 				   ((const struct msg_result *)body)->status);
 	else if (fine && m->type == MSG_QUEUE_COUNTERS)
 		d->counters = *(const struct msg_queue_counters *)body;
+	else if (fine && m->type == MSG_QUEUE_DROP)
+		fine = drop_record(d->worker, d->rate, d->seen, body);
+	else if (fine && m->type == MSG_QUEUE_DROPS)
+		d->drops = *(const struct msg_drops *)body;
 	else
 		fine = false;
 	if (!fine)
@@ -239,6 +246,7 @@ void flow_desk_attach(struct flow_desk *d, int fd)
 {
 	queue_lose(d);
 	d->counters = (struct msg_queue_counters){ 0 };
+	d->drops = (struct msg_drops){ 0 };
 	if (chan_new(d->worker->loop, fd, &queue_ops, d, &d->queue)) {
 		d->queue = NULL;
 		return;
@@ -277,12 +285,18 @@ const struct msg_queue_counters *flow_desk_counters(const struct flow_desk *d)
 	return &d->counters;
 }
 
+const struct msg_drops *flow_desk_drops(const struct flow_desk *d)
+{
+	return &d->drops;
+}
+
 struct flow_desk *flow_desk_new(struct worker *w)
 {
 	struct flow_desk *d = must_alloc(sizeof(*d));
 
 	d->worker = w;
 	d->rate = flow_rate_new();
+	d->seen = drop_seen_new();
 	list_init(&d->waits);
 	list_init(&d->held);
 	timer_init(&d->tick, w->loop, on_tick);
@@ -303,6 +317,7 @@ struct flow_desk *flow_desk_free(struct flow_desk *d)
 		free(wait);
 	}
 	d->rate = flow_rate_free(d->rate);
+	d->seen = drop_seen_free(d->seen);
 	free(d);
 	return NULL;
 }

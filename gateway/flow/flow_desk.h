@@ -30,3 +30,4 @@ void flow_desk_sync(struct flow_desk *d, uint32_t serial, bool must_review);
 
 /* As the queue role last told. */
 const struct msg_queue_counters *flow_desk_counters(const struct flow_desk *d);
+const struct msg_drops *flow_desk_drops(const struct flow_desk *d);

@@ -55,8 +55,7 @@ static bool bucket_has(struct bucket *b, uint64_t now_ms, uint64_t per_second,
 	return b->level >= 1000;
 }
 
-static bool rate_allows(struct flow_rate *r, struct span sandbox,
-			uint64_t now_ms)
+bool flow_rate_allows(struct flow_rate *r, struct span sandbox, uint64_t now_ms)
 {
 	struct bucket *own = &r->sandboxes[map_hash(sandbox) % BUCKETS];
 
@@ -86,7 +85,7 @@ void flow_record(struct worker *w, struct flow_rate *rate,
 	};
 	struct arena arena;
 
-	if (!rate_allows(rate, id, loop_now_ms(w->loop))) {
+	if (!flow_rate_allows(rate, id, loop_now_ms(w->loop))) {
 		worker_counted(w, flows_unrecorded);
 		return;
 	}

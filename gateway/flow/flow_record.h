@@ -2,7 +2,11 @@
 /* flow_record.h - what is written down about flows, and how much of it */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "src/base/attrib.h"
+#include "src/base/span.h"
 
 struct flow_decision;
 struct flow_rate;
@@ -11,6 +15,9 @@ struct worker;
 
 struct flow_rate *flow_rate_new(void);
 struct flow_rate *flow_rate_free(struct flow_rate *r);
+/* May one more record be written? It is counted then. */
+WUNRES bool flow_rate_allows(struct flow_rate *r, struct span sandbox,
+			     uint64_t now_ms);
 
 /* One audit record of a decision, unless the sandbox or the node has had its
  * share for the moment: a packet costs its sender too little to fill a disk

@@ -163,12 +163,16 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 	};
 	bool is_limited =
 		event->end == DNS_END_LIMITED || event->decision->limited;
+	bool is_bounded = is_limited || event->end == DNS_END_REFUSED;
 	struct arena arena;
 	struct verdict v;
 
 	arena_init(&arena, RECORD_ARENA_BYTES);
-	if (s) {
+	if (!s) /* it was refused before anybody was asked */
+		s = desk_identify(w, event->client);
+	if (s)
 		a.sandbox = span_str(s->id);
+	if (s && event->end != DNS_END_REFUSED) {
 		(void)decide_name(w, s, event->host, &v);
 		decide_audit(w, s, &v, &arena, &a);
 	}
@@ -177,7 +181,7 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 	else if (!a.detail.len)
 		a.detail = span_str(event->decision->text);
 	a.allowed = false;
-	if (is_limited)
+	if (is_bounded)
 		audit_bound_emit(worker_refusals(w, s), &a);
 	else
 		audit_emit(w->audit_log, &a);

@@ -20,6 +20,7 @@ void facts_init(struct facts *f, struct quotas *quotas)
 	*f = (struct facts){ .version = 1, .quotas = quotas };
 	map_init(&f->by_addr);
 	map_init(&f->by_id);
+	map_init(&f->by_device);
 	map_init(&f->policies);
 	map_init(&f->bindings);
 	map_init(&f->stale_policies);
@@ -39,6 +40,7 @@ void facts_fini(struct facts *f)
 		(void)bindings_unref(item);
 	map_fini(&f->by_addr);
 	map_fini(&f->by_id);
+	map_fini(&f->by_device);
 	map_fini(&f->policies);
 	map_fini(&f->bindings);
 	map_fini(&f->stale_policies);
@@ -63,6 +65,22 @@ struct sandbox *facts_find_sandbox(struct facts *f, const struct addr *source,
 	return s;
 }
 
+/* "" for a sandbox without an interface. */
+static const char *device_of(const struct sandbox *s)
+{
+	return s->port[0] ? s->port : s->iface;
+}
+
+struct sandbox *facts_find_device(struct facts *f, const struct addr *source,
+				  const char *device)
+{
+	struct sandbox *s = map_find(&f->by_addr, addr_key(source->ip));
+
+	if (s && !strcmp(device_of(s), device))
+		return s;
+	return map_find(&f->by_device, span_str(device));
+}
+
 struct sandbox *sandbox_ref(struct sandbox *s)
 {
 	s->refs++;
@@ -82,6 +100,27 @@ struct sandbox *sandbox_unref(struct sandbox *s)
 	return NULL;
 }
 
+static void device_enter(struct facts *f, struct sandbox *s)
+{
+	if (device_of(s)[0])
+		(void)map_set(&f->by_device, span_str(device_of(s)), s);
+}
+
+/* Another one may be there, too. */
+static void device_leave(struct facts *f, const struct sandbox *s)
+{
+	struct span device = span_str(device_of(s));
+	struct sandbox *other;
+	size_t cursor = 0;
+
+	if (map_find(&f->by_device, device) != s)
+		return;
+	(void)map_take(&f->by_device, device);
+	while ((other = map_next(&f->by_id, &cursor, NULL)))
+		if (other != s && !strcmp(device_of(other), device_of(s)))
+			device_enter(f, other);
+}
+
 static void facts_unlink(struct facts *f, struct sandbox *s)
 {
 	unsigned i;
@@ -90,6 +129,7 @@ static void facts_unlink(struct facts *f, struct sandbox *s)
 		if (map_find(&f->by_addr, addr_key(s->addrs[i])) == s)
 			(void)map_take(&f->by_addr, addr_key(s->addrs[i]));
 	(void)map_take(&f->by_id, span_str(s->id));
+	device_leave(f, s);
 }
 
 void facts_drop_sandbox(struct facts *f, struct span id)
@@ -178,6 +218,7 @@ static bool sandbox_is_same(const struct sandbox *s,
 			    const struct msg_sandbox *msg)
 {
 	return strcmp(s->iface, msg->iface) == 0 &&
+	       strcmp(s->port, msg->port) == 0 &&
 	       s->addr_count == msg->addr_count &&
 	       memcmp(s->addrs, msg->addrs,
 		      sizeof(*s->addrs) * s->addr_count) == 0;
@@ -206,8 +247,10 @@ void facts_put_sandbox(struct facts *f, const struct msg_sandbox *msg)
 	s->policy = msg->policy;
 	s->addr_count = MIN(msg->addr_count, (uint32_t)MSG_ADDRS_MAX);
 	(void)snprintf(s->iface, sizeof(s->iface), "%s", msg->iface);
+	(void)snprintf(s->port, sizeof(s->port), "%s", msg->port);
 	memcpy(s->addrs, msg->addrs, sizeof(s->addrs));
 	(void)map_set(&f->by_id, span_str(s->id), s);
+	device_enter(f, s);
 	for (i = 0; i < s->addr_count; i++)
 		(void)map_set(&f->by_addr, addr_key(s->addrs[i]), s);
 	sandbox_limit(f, s);

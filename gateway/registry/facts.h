@@ -47,6 +47,7 @@ struct policy *policy_unref(struct policy *p);
 struct sandbox {
 	char *id;
 	char iface[MSG_IFACE_SIZE]; /* "" = any sandbox interface */
+	char port[MSG_IFACE_SIZE];  /* its port of the bridge iface, or "" */
 	uint32_t policy;
 	unsigned addr_count;
 	uint8_t addrs[MSG_ADDRS_MAX][16];
@@ -72,6 +73,7 @@ struct own_addresses {
 struct facts {
 	struct map by_addr;	/* 16 bytes of address -> struct sandbox */
 	struct map by_id;	/* id -> struct sandbox */
+	struct map by_device;	/* interface or port -> struct sandbox */
 	struct map policies;	/* 4 bytes of id -> struct policy */
 	struct map bindings;	/* scope -> struct bindings */
 	struct policy *overlay; /* policy 0, or NULL */
@@ -101,6 +103,11 @@ void facts_sweep(struct facts *f);
 /* Borrowed: a session that keeps it calls sandbox_ref(). NULL: unknown. */
 struct sandbox *facts_find_sandbox(struct facts *f, const struct addr *source,
 				   const char *iface);
+/* For records of packets whose source may be a lie: who is plugged in there.
+ * Of several at one interface the one with the source address, else any. NULL:
+ * nobody. */
+struct sandbox *facts_find_device(struct facts *f, const struct addr *source,
+				  const char *device);
 struct sandbox *sandbox_ref(struct sandbox *s);
 struct sandbox *sandbox_unref(struct sandbox *s);
 

@@ -351,6 +351,7 @@ void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret)
 				     .addr_count = s->addr_count };
 	must(span_copy(s->id, ret->id, sizeof(ret->id)));
 	memcpy(ret->iface, s->iface, sizeof(ret->iface));
+	memcpy(ret->port, s->port, sizeof(ret->port));
 	for (i = 0; i < s->addr_count; i++)
 		memcpy(ret->addrs[i], s->addrs[i].ip, sizeof(ret->addrs[i]));
 }

@@ -105,21 +105,19 @@ static uint32_t next_packet(const struct questions *q)
 	return at;
 }
 
-bool questions_expire(struct questions *q, uint64_t now_ms,
-		      uint32_t *ret_packet)
+const struct question *questions_expire(struct questions *q, uint64_t now_ms)
 {
 	struct question *x;
 
 	q->expired = next_packet(q);
 	if (q->expired == q->end)
-		return false;
+		return NULL;
 	x = &q->ring[q->expired & MASK];
 	if (x->due_ms > now_ms)
-		return false;
-	*ret_packet = x->packet;
+		return NULL;
 	question_over(q, x);
 	q->expired++;
-	return true;
+	return x; /* its place is kept until it is answered */
 }
 
 uint64_t questions_due(const struct questions *q)

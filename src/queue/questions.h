@@ -29,9 +29,11 @@ struct question {
 	enum question_kind kind;
 	uint32_t serial;
 	uint32_t ifindex;
-	uint32_t packet;	  /* QUESTION_PACKET */
 	struct conntrack_key key; /* QUESTION_REVIEW */
-	uint64_t due_ms;	  /* QUESTION_PACKET */
+	/* QUESTION_PACKET */
+	uint32_t packet;
+	uint64_t due_ms;
+	struct msg_flow flow;
 };
 
 struct questions;
@@ -51,9 +53,8 @@ void questions_drop_first(struct questions *q);
 uint32_t questions_reviews(const struct questions *q);
 /* Another one may be asked in review. */
 bool questions_may_review(const struct questions *q);
-/* The oldest packet whose time is over becomes QUESTION_OVER; its id. False:
- * none. */
-bool questions_expire(struct questions *q, uint64_t now_ms,
-		      uint32_t *ret_packet);
+/* The oldest packet whose time is over becomes QUESTION_OVER; the question as
+ * it was, until the next call, or NULL. */
+const struct question *questions_expire(struct questions *q, uint64_t now_ms);
 /* When the next packet's time is over; 0: no packet waits. */
 uint64_t questions_due(const struct questions *q);

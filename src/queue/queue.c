@@ -27,6 +27,7 @@
 #include "src/queue/queue.h"
 
 #include <errno.h>
+#include <net/ethernet.h>
 #include <string.h>
 
 #include "src/base/err.h"
@@ -35,6 +36,7 @@
 #include "src/io/chan.h"
 #include "src/io/loop.h"
 #include "src/queue/conntrack.h"
+#include "src/queue/drops.h"
 #include "src/queue/nfqueue.h"
 #include "src/queue/questions.h"
 #include "src/role/config.h"
@@ -61,6 +63,7 @@ struct queue {
 	struct nfqueue *nfqueue;     /* NULL: this kernel has none */
 	struct conntrack *conntrack; /* the same */
 	struct questions *questions;
+	struct drops *drops;
 	struct chan *supervisor, *gateway; /* NULL: gone */
 	struct review review;
 	bool may_live; /* false: the kernel has no entry with our tag */
@@ -99,11 +102,12 @@ static void expiry_set(struct queue *q)
 static void on_expiry(struct timer *t)
 {
 	struct queue *q = container_of(t, struct queue, expiry);
-	uint32_t packet;
+	const struct question *x;
 
-	while (questions_expire(q->questions, loop_now_ms(q->loop), &packet)) {
-		nfqueue_drop(q->nfqueue, packet);
+	while ((x = questions_expire(q->questions, loop_now_ms(q->loop)))) {
+		nfqueue_drop(q->nfqueue, x->packet);
 		q->counters.unanswered++;
+		drops_put(q->drops, DROP_UNDECIDED, x->ifindex, &x->flow);
 	}
 	expiry_set(q);
 }
@@ -174,6 +178,18 @@ static void packet_drop(struct queue *q, uint32_t id, uint64_t *counter)
 	nfqueue_drop(q->nfqueue, id);
 }
 
+/* What it says of itself, as far as that goes. */
+static void unparsed_tell(struct queue *q, const struct nfqueue_packet *p)
+{
+	struct packet_flow sketch;
+	struct msg_flow flow;
+	bool is_v6 = p->bytes.len && (uint8_t)p->bytes.ptr[0] >> 4 == 6;
+
+	packet_sketch(p->bytes, is_v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IP, &sketch);
+	flow_fill(&flow, &sketch, p->ifindex);
+	drops_put(q->drops, DROP_MALFORMED, p->ifindex, &flow);
+}
+
 static void on_packet(void *ctx, const struct nfqueue_packet *p)
 {
 	struct packet_flow parsed;
@@ -182,11 +198,14 @@ static void on_packet(void *ctx, const struct nfqueue_packet *p)
 	struct question *x;
 
 	q->counters.packets++;
+	drops_received(q->drops);
 	if (!p->ifindex || p->ifindex > FLOW_MARK_IFINDEX ||
 	    !packet_parse(p->bytes, &parsed)) {
 		packet_drop(q, p->id, &q->counters.unparsable);
+		unparsed_tell(q, p);
 		return;
 	}
+	flow_fill(&flow, &parsed, p->ifindex);
 	if (!q->gateway) {
 		packet_drop(q, p->id, &q->counters.unanswered);
 		return;
@@ -194,11 +213,12 @@ static void on_packet(void *ctx, const struct nfqueue_packet *p)
 	x = questions_add(q->questions, QUESTION_PACKET, p->ifindex);
 	if (!x) {
 		packet_drop(q, p->id, &q->counters.overflowed);
+		drops_put(q->drops, DROP_LIMIT, p->ifindex, &flow);
 		return;
 	}
 	x->packet = p->id;
 	x->due_ms = loop_now_ms(q->loop) + ANSWER_MS;
-	flow_fill(&flow, &parsed, p->ifindex);
+	x->flow = flow;
 	if (question_send(q, x, &flow))
 		expiry_set(q);
 }
@@ -208,6 +228,25 @@ static void on_lost(void *ctx)
 	((struct queue *)ctx)->counters.lost++;
 }
 
+static void on_drop(void *ctx, const struct msg_drop *d)
+{
+	struct queue *q = ctx;
+
+	if (q->gateway)
+		(void)chan_send(q->gateway, MSG_QUEUE_DROP, 0, d, sizeof(*d),
+				SPAN_NONE, NULL, 0);
+}
+
+static void on_drop_sums(void *ctx, const struct msg_drops *sums)
+{
+	struct queue *q = ctx;
+
+	if (q->gateway)
+		(void)chan_send(q->gateway, MSG_QUEUE_DROPS, 0, sums,
+				sizeof(*sums), SPAN_NONE, NULL, 0);
+}
+
+static const struct drops_ops drops_ops = { on_drop, on_drop_sums };
 static const struct nfqueue_ops nfqueue_ops = { on_packet, on_lost };
 
 static void packet_answer(struct queue *q, const struct question *x,
@@ -393,6 +432,7 @@ static bool gateway_take(struct queue *q, const struct msg_peer *peer,
 	r = chan_new(q->loop, m->fds[0], &gateway_ops, q, &q->gateway);
 	m->fds[0] = -1;
 	q->told = (struct msg_queue_counters){ 0 };
+	drops_repeat(q->drops);
 	if (r) {
 		q->gateway = NULL;
 		log_error("could not use the channel to the gateway: %s",
@@ -462,6 +502,7 @@ int queue_open(const struct config *config, struct queue **ret)
 		return r;
 	}
 	q->questions = questions_new();
+	q->drops = drops_open(config);
 	*ret = q;
 	return 0;
 }
@@ -482,6 +523,8 @@ static int queue_start(struct queue *q, int supervisor_fd)
 		r = nfqueue_start(q->nfqueue, q->loop, &nfqueue_ops, q);
 	if (!r && q->conntrack)
 		r = conntrack_start(q->conntrack, q->loop, &conntrack_ops, q);
+	if (!r)
+		r = drops_start(q->drops, q->loop, &drops_ops, q);
 	return r;
 }
 
@@ -513,6 +556,7 @@ struct queue *queue_free(struct queue *q)
 	q->supervisor = chan_free(q->supervisor);
 	q->nfqueue = nfqueue_free(q->nfqueue);
 	q->conntrack = conntrack_free(q->conntrack);
+	q->drops = drops_free(q->drops);
 	q->questions = questions_free(q->questions);
 	q->loop = loop_free(q->loop);
 	free(q);

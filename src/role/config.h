@@ -49,6 +49,7 @@ struct config {
 	uint32_t fwmark;		  /* "fwmark" */
 	uint32_t route_table;		  /* "routeTable" */
 	uint16_t queue_number;		  /* "queueNumber" */
+	uint16_t log_group;		  /* "logGroup" */
 	uint16_t proxy_port;		  /* "proxyPort" */
 	uint16_t explicit_proxy_port;	  /* "explicitProxyPort"; 0 = off */
 	char *explicit_proxy_name;	  /* "explicitProxyName"; canonical */

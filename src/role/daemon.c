@@ -159,7 +159,7 @@ static int prepare_network(struct daemon *d)
 	if (!r && listeners_open(d->config, rules.ipv6, &d->listeners, &diag))
 		r = say(&diag);
 	if (!r)
-		r = lock_new(d->loop, d->config, &d->lock);
+		r = lock_new(d->loop, d->config, rules.tells, &d->lock);
 	if (!r)
 		r = fence_watch_new(d->loop, d->config, &rules, &d->fence);
 	if (!r && rules.queue && !fence_forwards())

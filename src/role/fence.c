@@ -16,6 +16,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/role/config.h"
+#include "src/role/drop.h"
 #include "src/role/fence_queue.h"
 #include "src/role/nft.h"
 #include "src/role/route.h"
@@ -68,6 +69,10 @@ int fence_install(const struct config *config, struct fence_rules *ret)
 		return r;
 	}
 	rules.queue = fence_queue_install(config, rules.ipv6);
+	rules.tells = drop_may_tell(config);
+	if (!rules.tells)
+		log_info("this kernel has no packet log (NFLOG) for our rules: "
+			 "dropped packets are recorded without addresses");
 	r = table_replace(config, &rules);
 	if (!r)
 		*ret = rules;

@@ -20,6 +20,7 @@ struct config;
 struct fence_rules {
 	bool ipv6;	       /* else IPv6 of sandboxes is dropped */
 	enum queue_kind queue; /* how UDP and ICMP come to a decision */
+	bool tells;	       /* of what is dropped, by NFLOG (drop.h) */
 };
 
 /* The nft script that replaces the table, whatever was there: TCP and DNS to

@@ -29,6 +29,7 @@
 #include "src/role/config.h"
 #include "src/role/flow_mark.h"
 #include "src/role/nfnl.h"
+#include "src/role/nft.h"
 #include "src/role/tool.h"
 
 enum {
@@ -152,11 +153,8 @@ static void rule_remove(const struct config *config, bool ipv6)
  * nothing is changed. */
 static bool native_works(const struct config *config)
 {
-	static const char *const paths[] = { "/usr/sbin/nft", "/sbin/nft",
-					     NULL };
-	const char *const argv[] = { tool_path(paths), "-c", "-f", "-", NULL };
 	struct buf script = BUF_INIT(SCRIPT_BYTES_MAX);
-	struct buf said = BUF_INIT(OUTPUT_BYTES_MAX);
+	bool works;
 	int r;
 
 	r = buf_putf(&script,
@@ -166,11 +164,9 @@ static bool native_works(const struct config *config)
 		     "\t\tmeta mark 0x%x queue num %u\n"
 		     "\t}\n}\n",
 		     FLOW_MARK_ASK, config->queue_number);
-	if (!r)
-		r = tool_run(argv, buf_peek(&script), &said, TOOL_TIMEOUT_MS);
+	works = !r && nft_would(buf_peek(&script));
 	buf_fini(&script);
-	buf_fini(&said);
-	return r == 0;
+	return works;
 }
 
 enum queue_kind fence_queue_install(const struct config *config, bool ipv6)

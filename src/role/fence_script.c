@@ -8,7 +8,7 @@
  *	TCP, any port		-> TPROXY to the gateway; port 53 to its DNS
  *	UDP port 53		-> TPROXY to the gateway's DNS
  *	UDP, ICMP		-> a decision of the gateway, see below
- *	all else		-> dropped and counted
+ *	all else		-> dropped, counted and told of (drop.h)
  *
  * TPROXY leaves the packet as it is and gives it our listening socket and our
  * mark; the mark sends it to table `routeTable`, where every address is local
@@ -49,6 +49,7 @@
 #include "src/role/fence.h"
 
 #include "src/role/config.h"
+#include "src/role/drop.h"
 #include "src/role/flow_mark.h"
 #include "src/role/listeners.h"
 
@@ -67,6 +68,11 @@ enum {
 	"{ nd-router-solicit, nd-neighbor-solicit, " \
 	"nd-neighbor-advert }"
 #define NEIGHBOURS "ip6 hoplimit 255 icmpv6 type " NEIGHBOUR_TYPES
+
+static const enum drop_reason reasons[] = {
+	DROP_PROTOCOL, DROP_FRAGMENT,  DROP_SOURCE, DROP_GROUP, DROP_NO_FLOW,
+	DROP_LIMIT,    DROP_UNDECIDED, DROP_NODE,   DROP_NUM,
+};
 
 /* A chain with one line per interface pattern: "<by> "sp-*" <what>". */
 struct hook {
@@ -160,17 +166,20 @@ static int put_from_sandbox(struct buf *out, const struct config *config,
 
 	r = buf_put_str(out, "\n\tchain from_sandbox {\n"
 			     "\t\t" NEIGHBOURS " accept\n"
-			     "\t\tip frag-off & 0x1fff != 0 counter drop\n"
-			     "\t\texthdr frag exists counter drop\n"
-			     "\t\tfib saddr . iif oif missing counter drop\n");
+			     "\t\tip frag-off & 0x1fff != 0 goto "
+			     "drop_fragment\n"
+			     "\t\texthdr frag exists goto drop_fragment\n"
+			     "\t\tfib saddr . iif oif missing goto "
+			     "drop_source\n");
 	if (!r)
 		r = put_tproxy(out, config, "ip", "ipv4", LISTENERS_ADDR_V4);
 	if (!r && rules->ipv6)
 		r = put_tproxy(out, config, "ip6", "ipv6",
 			       "[" LISTENERS_ADDR_V6 "]");
 	if (!r)
-		r = buf_put_str(out, rules->queue ? "\t\tgoto ask\n\t}\n"
-						  : "\t\tcounter drop\n\t}\n");
+		r = buf_put_str(out, rules->queue
+					 ? "\t\tgoto ask\n\t}\n"
+					 : "\t\tgoto drop_undecided\n\t}\n");
 	return r;
 }
 
@@ -197,9 +206,10 @@ static int put_limits(struct buf *out, const char *version, const char *source)
 {
 	return buf_putf(out,
 			"\t\tadd @asking_%s { iif . %s limit rate over "
-			"%d/second burst %d packets } counter drop\n"
+			"%d/second burst %d packets } counter goto "
+			"drop_limit\n"
 			"\t\tadd @having_%s { iif . %s ct count over %d } "
-			"counter drop\n",
+			"counter goto drop_limit\n",
 			version, source, ASK_PER_SECOND, ASK_BURST, version,
 			source, FLOWS_MAX);
 }
@@ -213,26 +223,30 @@ static int put_ask(struct buf *out, const struct fence_rules *rules)
 	if (!r)
 		r = buf_putf(out,
 			     "\n\tchain ask {\n"
-			     "\t\tmeta l4proto != { icmp, udp, icmpv6 } "
-			     "counter drop\n"
+			     "\t\tmeta l4proto tcp goto drop_undecided\n"
+			     "\t\tmeta l4proto != { icmp, udp, icmpv6 } goto "
+			     "drop_protocol\n"
 			     "%s"
-			     "\t\tct state invalid,untracked counter drop\n"
-			     "\t\tct status expected counter drop\n"
+			     "\t\tct state invalid,untracked goto "
+			     "drop_no_flow\n"
+			     "\t\tct status expected goto drop_no_flow\n"
 			     "\t\tct mark & 0x%x == 0x%x meta mark set 0x0 "
 			     "accept\n"
-			     "\t\tct state != new counter drop\n"
-			     "\t\tfib daddr type != { unicast, local } counter "
-			     "drop\n",
+			     "\t\tct state != new goto drop_no_flow\n"
+			     "\t\tfib daddr type != { unicast, local } goto "
+			     "drop_group\n",
 			     rules->ipv6 ? ""
-					 : "\t\tmeta nfproto ipv6 counter "
-					   "drop\n",
+					 : "\t\tmeta nfproto ipv6 goto "
+					   "drop_undecided\n",
 			     FLOW_MARK_MASK, FLOW_MARK_TAG);
 	if (!r)
 		r = put_limits(out, "v4", "ip saddr");
 	if (!r)
 		r = put_limits(out, "v6", "ip6 saddr");
 	if (!r)
-		r = buf_putf(out, "\t\tmeta mark set 0x%x\n\t}\n",
+		r = buf_putf(out,
+			     "\t\tcounter name \"" DROP_COUNTER_QUEUED
+			     "\" meta mark set 0x%x\n\t}\n",
 			     FLOW_MARK_ASK);
 	return r;
 }
@@ -248,7 +262,8 @@ static int put_decided(struct buf *out, const struct config *config)
 			"meta mark set 0x0 accept\n"
 			"\t\tmeta mark 0x%x counter reject with icmpx "
 			"admin-prohibited\n"
-			"\t\tcounter drop\n\t}\n",
+			"\t\tcounter name \"" DROP_COUNTER_UNQUEUED
+			"\" goto drop_undecided\n\t}\n",
 			config->fwmark, FLOW_MARK_MASK, FLOW_MARK_TAG,
 			FLOW_MARK_MASK, FLOW_MARK_TAG, FLOW_MARK_REJECT);
 }
@@ -270,7 +285,7 @@ static int put_to_node(struct buf *out, const struct config *config)
 			"\n\tchain to_node {\n"
 			"\t\tmeta mark 0x%x accept\n"
 			"\t\t" NEIGHBOURS " accept\n"
-			"\t\tcounter drop\n\t}\n",
+			"\t\tgoto drop_node\n\t}\n",
 			config->fwmark);
 }
 
@@ -278,9 +293,9 @@ static int put_forward(struct buf *out)
 {
 	return buf_putf(out,
 			"\n\tchain forward_out {\n"
-			"\t\tct status expected,dnat counter drop\n"
+			"\t\tct status expected,dnat goto drop_node\n"
 			"\t\tct mark & 0x%x == 0x%x accept\n"
-			"\t\tcounter drop\n\t}\n"
+			"\t\tgoto drop_undecided\n\t}\n"
 			"\n\tchain forward_back {\n"
 			"\t\tct mark & 0x%x == 0x%x ct direction reply "
 			"accept\n"
@@ -297,7 +312,15 @@ static int put_forward(struct buf *out)
 static int put_open(struct buf *out, const struct config *config,
 		    const struct fence_rules *rules)
 {
-	int r = put_untracked(out);
+	int r = buf_put_str(out, "\n\tcounter " DROP_COUNTER_QUEUED " { }\n"
+				 "\tcounter " DROP_COUNTER_UNQUEUED " { }\n");
+
+	if (!r)
+		r = drop_put_objects(out, reasons, rules->tells);
+	if (!r)
+		r = drop_put_chains(out, config, reasons, rules->tells);
+	if (!r)
+		r = put_untracked(out);
 
 	if (!r && rules->queue)
 		r = put_ask(out, rules);

@@ -76,6 +76,7 @@ struct lock {
 	uint32_t newest_bridge; /* index of a sandbox bridge, or 0 */
 	uint32_t port_id;	/* of nfnl_fd: whose changes are ours */
 	int nfnl_fd, news_fd;
+	bool tells;
 	bool complete; /* control has put everything once: changes come through
 			*/
 	bool is_ok;
@@ -97,7 +98,9 @@ static bool is_iface_name(const char *name)
 static int script_run(const struct lock *l, bool fresh)
 {
 	struct buf script = BUF_INIT(SCRIPT_BYTES_MAX);
-	int r = lock_script(l->config, fresh, &script);
+	const struct lock_script_how how = { .tells = l->tells,
+					     .fresh = fresh };
+	int r = lock_script(l->config, &how, &script);
 
 	if (!r)
 		r = nft_script(buf_peek(&script), !fresh);
@@ -430,13 +433,15 @@ bool lock_is_ok(const struct lock *l)
 
 /* -- life ----------------------------------------------------------------- */
 
-int lock_new(struct loop *loop, const struct config *config, struct lock **ret)
+int lock_new(struct loop *loop, const struct config *config, bool tells,
+	     struct lock **ret)
 {
 	struct lock *l = must_alloc(sizeof(*l));
 	int r;
 
 	l->config = config;
 	l->loop = loop;
+	l->tells = tells;
 	l->nfnl_fd = -1;
 	timer_init(&l->repair, loop, on_repair);
 	timer_init(&l->check, loop, on_check_timer);

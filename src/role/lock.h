@@ -20,9 +20,9 @@ struct config;
 struct lock;
 struct loop;
 
-/* Puts the rules up, keeping what an earlier life of the daemon locked. config
- * and loop are borrowed. 0 or -errno, said in the log. Needs CAP_NET_ADMIN. */
-WUNRES int lock_new(struct loop *loop, const struct config *config,
+/* Puts the rules up, keeping what an earlier life of the daemon locked; tells:
+ * they tell of what they drop (drop.h). config and loop are borrowed. 0 or -errno, said in the log. Needs CAP_NET_ADMIN. */
+WUNRES int lock_new(struct loop *loop, const struct config *config, bool tells,
 		    struct lock **ret);
 /* The rules stay. NULL is fine; returns NULL. */
 struct lock *lock_free(struct lock *l);

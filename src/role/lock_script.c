@@ -23,7 +23,8 @@
  *	ND	straight behind the IPv6 header (RFC 6980) with hop limit 255,
  *		one option at most; advertisements for its own addresses, and
  *		from the unspecified address only duplicate detection of them
- *	all else	dropped: VLAN tags, 802.3, every other protocol. The
+ *	all else	dropped, as whatever is not said here, and told of
+ *		(drop.h): VLAN tags, 802.3, every other protocol. The
  *		kernel has taken a tag off by then, and nft reads the frame as
  *		it was on the wire, so its type is that of the tag.
  *
@@ -47,9 +48,13 @@
 
 #include "src/base/span.h"
 #include "src/role/config.h"
+#include "src/role/drop.h"
+
+enum { REASONS_MAX = 8 };
 
 static const struct {
 	const char *family, *chains, *declare;
+	enum drop_reason reasons[REASONS_MAX];
 } tables[] = {
 	{ "netdev",
 	  "lock from_v4 from_v6 from_arp discovery unspecified solicit "
@@ -58,18 +63,22 @@ static const struct {
 	  "\tset own6 { typeof iifname . @nh,64,128; }\n"
 	  "\tset own_mac { typeof iifname . @ll,48,48; }\n"
 	  "\tset with_mac { type ifname; }\n"
-	  "\tset any_link_local { type ifname; }\n" },
+	  "\tset any_link_local { type ifname; }\n",
+	  { DROP_OPTIONS, DROP_SOURCE, DROP_ROUTER, DROP_NEIGHBOUR, DROP_MAC,
+	    DROP_FRAME, DROP_NUM } },
 	{ "inet", "prerouting check",
 	  "\tset held { type ifname; }\n"
 	  "\tset own4 { type ifname . ipv4_addr; }\n"
 	  "\tset own6 { type ifname . ipv6_addr; }\n"
 	  "\tchain prerouting { type filter hook prerouting priority -450; "
-	  "policy accept; }\n" },
+	  "policy accept; }\n",
+	  { DROP_SOURCE, DROP_NUM } },
 	{ "arp", "input check",
 	  "\tset held { type ifname; }\n"
 	  "\tset own4 { type ifname . ipv4_addr; }\n"
 	  "\tchain input { type filter hook input priority -450; "
-	  "policy accept; }\n" },
+	  "policy accept; }\n",
+	  { DROP_NEIGHBOUR, DROP_NUM } },
 	{ "bridge", "prerouting forward",
 	  "\tset ports { type ifname; }\n"
 	  "\tset seen_ports { type ifname; }\n"
@@ -78,97 +87,100 @@ static const struct {
 	  "\tchain prerouting { type filter hook prerouting priority -300; "
 	  "policy accept; }\n"
 	  "\tchain forward { type filter hook forward priority -300; "
-	  "policy accept; }\n" },
+	  "policy accept; }\n",
+	  { DROP_MAC, DROP_ISOLATED, DROP_NUM } },
 };
 
 static const char rules_netdev[] =
 	"table netdev " LOCK_TABLE " {\n"
 	"\tchain from_v4 {\n"
-	"\t\tip hdrlength != 5 counter drop\n"
-	"\t\tiifname . ip saddr != @own4 counter drop\n"
-	"\t\tip protocol igmp counter drop\n"
-	"\t\tudp sport 67 counter drop\n"
+	"\t\tip hdrlength != 5 goto drop_options\n"
+	"\t\tiifname . ip saddr != @own4 goto drop_source\n"
+	"\t\tip protocol igmp goto drop_router\n"
+	"\t\tudp sport 67 goto drop_router\n"
 	"\t\tmeta mark set " LOCK_MARK " accept\n"
 	"\t}\n"
 	"\tchain from_v6 {\n"
 	"\t\ticmpv6 type { nd-router-solicit, nd-neighbor-solicit, "
 	"nd-neighbor-advert } goto discovery\n"
+	/* kernels say so of themselves: no attempt of anybody */
+	"\t\ticmpv6 type { mld-listener-report, mld-listener-done, "
+	"mld2-listener-report } counter drop\n"
 	"\t\ticmpv6 type { nd-router-advert, nd-redirect, mld-listener-query, "
-	"mld-listener-report, mld-listener-done, mld2-listener-report, "
-	"router-renumbering } counter drop\n"
-	"\t\tip6 saddr fe80::/10 counter drop\n"
-	"\t\tiifname . @nh,64,128 != @own6 counter drop\n"
-	"\t\texthdr rt exists counter drop\n"
-	"\t\tudp sport 547 counter drop\n"
+	"router-renumbering } goto drop_router\n"
+	"\t\tip6 saddr fe80::/10 goto drop_source\n"
+	"\t\tiifname . @nh,64,128 != @own6 goto drop_source\n"
+	"\t\texthdr rt exists goto drop_options\n"
+	"\t\tudp sport 547 goto drop_router\n"
 	"\t\tmeta mark set " LOCK_MARK " accept\n"
 	"\t}\n"
 	"\tchain discovery {\n"
-	"\t\tip6 nexthdr != ipv6-icmp counter drop\n"
-	"\t\tip6 hoplimit != 255 counter drop\n"
+	"\t\tip6 nexthdr != ipv6-icmp goto drop_neighbour\n"
+	"\t\tip6 hoplimit != 255 goto drop_neighbour\n"
 	"\t\tip6 saddr :: goto unspecified\n"
 	"\t\tiifname @any_link_local ip6 saddr fe80::/10 icmpv6 type vmap { "
 	"nd-router-solicit : goto router_solicit, "
 	"nd-neighbor-solicit : goto solicit, "
 	"nd-neighbor-advert : goto advertise }\n"
-	"\t\tiifname . @nh,64,128 != @own6 counter drop\n"
+	"\t\tiifname . @nh,64,128 != @own6 goto drop_neighbour\n"
 	"\t\ticmpv6 type vmap { nd-router-solicit : goto router_solicit, "
 	"nd-neighbor-solicit : goto solicit, "
 	"nd-neighbor-advert : goto advertise }\n"
-	"\t\tcounter drop\n"
+	"\t\tgoto drop_neighbour\n"
 	"\t}\n"
 	/* RFC 4862 5.4.2 and RFC 7527: a nonce may follow */
 	"\tchain unspecified {\n"
 	"\t\ticmpv6 type nd-router-solicit ip6 length 8 "
 	"meta mark set " LOCK_MARK " accept\n"
-	"\t\ticmpv6 type != nd-neighbor-solicit counter drop\n"
+	"\t\ticmpv6 type != nd-neighbor-solicit goto drop_neighbour\n"
 	"\t\tiifname . @th,64,128 @own6 meta mark set " LOCK_MARK " accept\n"
 	"\t\tiifname @any_link_local @th,64,10 0x3fa "
 	"meta mark set " LOCK_MARK " accept\n"
-	"\t\tcounter drop\n"
+	"\t\tgoto drop_neighbour\n"
 	"\t}\n"
 	"\tchain solicit {\n"
 	"\t\tip6 length 24 meta mark set " LOCK_MARK " accept\n"
-	"\t\tip6 length != 32 counter drop\n"
-	"\t\t@th,192,16 != 0x0101 counter drop\n"
-	"\t\tiifname @with_mac iifname . @th,208,48 != @own_mac counter drop\n"
+	"\t\tip6 length != 32 goto drop_neighbour\n"
+	"\t\t@th,192,16 != 0x0101 goto drop_neighbour\n"
+	"\t\tiifname @with_mac iifname . @th,208,48 != @own_mac goto drop_neighbour\n"
 	"\t\tmeta mark set " LOCK_MARK " accept\n"
 	"\t}\n"
 	"\tchain advertise {\n"
 	"\t\tiifname . @th,64,128 != @own6 iifname != @any_link_local "
-	"counter drop\n"
-	"\t\tiifname . @th,64,128 != @own6 @th,64,10 != 0x3fa counter drop\n"
+	"goto drop_neighbour\n"
+	"\t\tiifname . @th,64,128 != @own6 @th,64,10 != 0x3fa goto drop_neighbour\n"
 	"\t\tip6 length 24 meta mark set " LOCK_MARK " accept\n"
-	"\t\tip6 length != 32 counter drop\n"
-	"\t\t@th,192,16 != 0x0201 counter drop\n"
-	"\t\tiifname @with_mac iifname . @th,208,48 != @own_mac counter drop\n"
+	"\t\tip6 length != 32 goto drop_neighbour\n"
+	"\t\t@th,192,16 != 0x0201 goto drop_neighbour\n"
+	"\t\tiifname @with_mac iifname . @th,208,48 != @own_mac goto drop_neighbour\n"
 	"\t\tmeta mark set " LOCK_MARK " accept\n"
 	"\t}\n"
 	"\tchain router_solicit {\n"
 	"\t\tip6 length 8 meta mark set " LOCK_MARK " accept\n"
-	"\t\tip6 length != 16 counter drop\n"
-	"\t\t@th,64,16 != 0x0101 counter drop\n"
-	"\t\tiifname @with_mac iifname . @th,80,48 != @own_mac counter drop\n"
+	"\t\tip6 length != 16 goto drop_neighbour\n"
+	"\t\t@th,64,16 != 0x0101 goto drop_neighbour\n"
+	"\t\tiifname @with_mac iifname . @th,80,48 != @own_mac goto drop_neighbour\n"
 	"\t\tmeta mark set " LOCK_MARK " accept\n"
 	"\t}\n"
 	"\tchain from_arp {\n"
-	"\t\tarp htype != 1 counter drop\n"
-	"\t\tarp ptype != ip counter drop\n"
-	"\t\tarp hlen != 6 counter drop\n"
-	"\t\tarp plen != 4 counter drop\n"
-	"\t\tarp operation != { request, reply } counter drop\n"
-	"\t\tiifname @with_mac iifname . @nh,64,48 != @own_mac counter drop\n"
+	"\t\tarp htype != 1 goto drop_neighbour\n"
+	"\t\tarp ptype != ip goto drop_neighbour\n"
+	"\t\tarp hlen != 6 goto drop_neighbour\n"
+	"\t\tarp plen != 4 goto drop_neighbour\n"
+	"\t\tarp operation != { request, reply } goto drop_neighbour\n"
+	"\t\tiifname @with_mac iifname . @nh,64,48 != @own_mac goto drop_neighbour\n"
 	"\t\tiifname . arp saddr ip @own4 meta mark set " LOCK_MARK " accept\n"
 	"\t\tarp operation request arp saddr ip 0.0.0.0 "
 	"iifname . arp daddr ip @own4 "
 	"meta mark set " LOCK_MARK " accept\n"
-	"\t\tcounter drop\n"
+	"\t\tgoto drop_neighbour\n"
 	"\t}\n"
 	"\tchain " LOCK_CHAIN " {\n"
 	"\t\tmeta mark " LOCK_MARK " accept\n"
-	"\t\tiifname @with_mac iifname . @ll,48,48 != @own_mac counter drop\n"
+	"\t\tiifname @with_mac iifname . @ll,48,48 != @own_mac goto drop_mac\n"
 	"\t\t@ll,96,16 vmap { 0x0800 : goto from_v4, 0x86dd : goto from_v6, "
 	"0x0806 : goto from_arp }\n"
-	"\t\tcounter drop\n"
+	"\t\tgoto drop_frame\n"
 	"\t}\n"
 	"}\n";
 
@@ -176,26 +188,31 @@ static const char rules_behind[] =
 	"table inet " LOCK_TABLE " {\n"
 	"\tchain check {\n"
 	"\t\tmeta mark " LOCK_MARK " meta mark set 0 accept\n"
-	"\t\tiifname @held counter drop\n"
-	"\t\tiifname . ip saddr @own4 counter drop\n"
-	"\t\tiifname . ip6 saddr @own6 counter drop\n"
+	"\t\tiifname @held goto drop_source\n"
+	"\t\tiifname . ip saddr @own4 goto drop_source\n"
+	"\t\tiifname . ip6 saddr @own6 goto drop_source\n"
 	"\t}\n"
 	"}\n"
 	"table arp " LOCK_TABLE " {\n"
 	"\tchain check {\n"
 	"\t\tmeta mark " LOCK_MARK " accept\n"
-	"\t\tiifname @held counter drop\n"
-	"\t\tiifname . arp saddr ip @own4 counter drop\n"
+	"\t\tiifname @held goto drop_neighbour\n"
+	"\t\tiifname . arp saddr ip @own4 goto drop_neighbour\n"
 	"\t}\n"
 	"}\n"
 	"table bridge " LOCK_TABLE " {\n"
 	"\tchain prerouting {\n"
 	"\t\tiifname @ports ether saddr @macs "
-	"iifname . ether saddr != @port_macs counter drop\n"
+	"iifname . ether saddr != @port_macs goto drop_mac\n"
 	"\t\tiifname @seen_ports ether saddr @macs "
-	"iifname . ether saddr != @port_macs counter drop\n"
+	"iifname . ether saddr != @port_macs goto drop_mac\n"
 	"\t}\n"
 	"\tchain forward {\n"
+	/* broadcasts go to every port: that is no attempt */
+	"\t\tiifname @ports ether daddr & 01:00:00:00:00:00 == "
+	"00:00:00:00:00:00 goto drop_isolated\n"
+	"\t\tiifname @seen_ports ether daddr & 01:00:00:00:00:00 == "
+	"00:00:00:00:00:00 goto drop_isolated\n"
 	"\t\tiifname @ports counter drop\n"
 	"\t\toifname @ports counter drop\n"
 	"\t\tiifname @seen_ports counter drop\n"
@@ -234,9 +251,42 @@ static int put_hook(struct buf *out, const struct config *config,
 	return r;
 }
 
-int lock_script(const struct config *config, bool fresh, struct buf *out)
+/* The chains that count, tell and drop: declared empty like the others, so that
+ * what stands is written anew. */
+static int put_drops(struct buf *out, const struct config *config, bool tells)
 {
-	int r = fresh ? lock_script_remove(out) : 0;
+	const enum drop_reason *reason;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; !r && i < ARRAY_LEN(tables); i++) {
+		for (reason = tables[i].reasons; !r && *reason != DROP_NUM;
+		     reason++)
+			r = buf_putf(out,
+				     "add chain %s " LOCK_TABLE " " DROP_PREFIX
+				     "%s\n"
+				     "flush chain %s " LOCK_TABLE
+				     " " DROP_PREFIX "%s\n",
+				     tables[i].family, drop_name(*reason),
+				     tables[i].family, drop_name(*reason));
+		if (!r)
+			r = buf_putf(out, "table %s " LOCK_TABLE " {\n",
+				     tables[i].family);
+		if (!r)
+			r = drop_put_objects(out, tables[i].reasons, tells);
+		if (!r)
+			r = drop_put_chains(out, config, tables[i].reasons,
+					    tells);
+		if (!r)
+			r = buf_put_str(out, "}\n");
+	}
+	return r;
+}
+
+int lock_script(const struct config *config, const struct lock_script_how *how,
+		struct buf *out)
+{
+	int r = how->fresh ? lock_script_remove(out) : 0;
 	size_t i;
 
 	for (i = 0; !r && i < ARRAY_LEN(tables); i++) {
@@ -246,6 +296,8 @@ int lock_script(const struct config *config, bool fresh, struct buf *out)
 			r = put_emptied_chains(out, tables[i].family,
 					       tables[i].chains);
 	}
+	if (!r)
+		r = put_drops(out, config, how->tells);
 	if (!r)
 		r = buf_put_str(out, rules_netdev);
 	if (!r)

@@ -16,12 +16,16 @@ struct config;
 /* The chain every locked device's ingress goes to. */
 #define LOCK_CHAIN "lock"
 /* How many chains stand in the family netdev without any device. */
-enum { LOCK_CHAINS = 9 };
+enum { LOCK_CHAINS = 9 + 6 };
+
+struct lock_script_how {
+	bool tells; /* of what is dropped, by NFLOG (drop.h) */
+	bool fresh; /* tables that stand are deleted first */
+};
 
 /* nft's script that puts the rules into tables that stand already or not, and
- * leaves elements and devices as they are; fresh: tables that stand are
- * deleted first, in the same transaction. 0, -ENOBUFS. */
-WUNRES int lock_script(const struct config *config, bool fresh,
-		       struct buf *out);
+ * leaves elements and devices as they are; one transaction. 0, -ENOBUFS. */
+WUNRES int lock_script(const struct config *config,
+		       const struct lock_script_how *how, struct buf *out);
 /* The script that takes the tables away. */
 WUNRES int lock_script_remove(struct buf *out);

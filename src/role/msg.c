@@ -63,6 +63,7 @@ static const struct string_field read_strings[] = {
 static const struct string_field sandbox_strings[] = {
 	STRING(msg_sandbox, id),
 	STRING(msg_sandbox, iface),
+	STRING(msg_sandbox, port),
 	{ 0, 0 },
 };
 static const struct string_field lock_strings[] = {
@@ -92,6 +93,8 @@ static const struct string_field scope_strings[] = {
 		 : no_strings, struct msg_flow *          \
 		 : no_strings, struct msg_flow_verdict *  \
 		 : no_strings, struct msg_queue_counters *\
+		 : no_strings, struct msg_drop *          \
+		 : no_strings, struct msg_drops *         \
 		 : no_strings, struct msg_result *        \
 		 : result_strings, struct msg_sign *      \
 		 : sign_strings, struct msg_credential *  \

@@ -20,6 +20,7 @@
 
 #include "src/base/span.h"
 #include "src/io/chan.h" /* struct msg_head */
+#include "src/role/drop.h"
 
 enum {
 	MSG_TAIL_MAX = 96 * 1024,
@@ -143,7 +144,11 @@ const char *role_name(enum role role);
 	X(MSG_GATEWAY_REVIEW, struct msg_none)                                 \
 	X(MSG_QUEUE_REVIEWED, struct msg_result)                               \
 	/* queue to gateway: its counters, soon after they moved */            \
-	X(MSG_QUEUE_COUNTERS, struct msg_queue_counters)
+	X(MSG_QUEUE_COUNTERS, struct msg_queue_counters)                       \
+	/* queue to gateway: the kernel dropped a packet, or many */           \
+	X(MSG_QUEUE_DROP, struct msg_drop)                                     \
+	/* queue to gateway: how many it dropped, soon after they moved */     \
+	X(MSG_QUEUE_DROPS, struct msg_drops)
 
 enum msg_type {
 	MSG_NONE,
@@ -264,6 +269,7 @@ struct msg_policy {
 struct msg_sandbox {
 	char id[MSG_NAME_SIZE];
 	char iface[MSG_IFACE_SIZE]; /* "" = any sandbox interface */
+	char port[MSG_IFACE_SIZE];  /* its port of the bridge iface, or "" */
 	uint32_t policy;
 	uint32_t addr_count;
 	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip */
@@ -332,6 +338,24 @@ struct msg_queue_counters {
 #define QUEUE_COUNTER_FIELD(name, help) uint64_t name;
 	QUEUE_COUNTERS(QUEUE_COUNTER_FIELD)
 #undef QUEUE_COUNTER_FIELD
+};
+
+/* One packet, as far as its headers could be read; or, with .ifindex 0 and no
+ * addresses, .count of them that only counters tell of. */
+struct msg_drop {
+	uint8_t source[16], destination[16]; /* as struct addr.ip */
+	uint64_t count;
+	uint32_t ifindex;
+	uint32_t reason;     /* enum drop_reason */
+	uint16_t ethertype;  /* of IPv4, IPv6, ARP: what the rest is about */
+	uint16_t source_port, port;
+	uint8_t protocol;
+	uint8_t icmp_type, icmp_code;
+};
+
+struct msg_drops {
+	uint64_t of[DROP_NUM];
+	uint32_t told; /* the kernel's packet log is ours to read */
 };
 
 /* "MSG_..."; total. */

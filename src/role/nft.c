@@ -44,3 +44,13 @@ int nft_script(struct span script, bool quiet)
 	buf_fini(&said);
 	return r > 0 ? -EINVAL : r;
 }
+
+bool nft_would(struct span script)
+{
+	const char *const argv[] = { nft_path(), "-c", "-f", "-", NULL };
+	struct buf said = BUF_INIT(OUTPUT_BYTES_MAX);
+	int r = tool_run(argv, script, &said, NFT_TIMEOUT_MS);
+
+	buf_fini(&said);
+	return r == 0;
+}

@@ -13,6 +13,14 @@ enum {
 	ICMP_HEADER = 8, /* of both; the smallest message has as much */
 	EXTENSION_UNIT = 8,
 	FRAGMENT_BITS = 0x3fff, /* more fragments, and the offset */
+	FRAGMENT_OFFSET = 0x1fff,
+	FRAGMENT_OFFSET_V6 = 0xfff8,
+	ARP_SENDER = 14, /* RFC 826, of Ethernet and IPv4 */
+	ARP_TARGET = 24,
+	ARP_BYTES = 28,
+	ETHER_IP4 = 0x0800,
+	ETHER_ARP = 0x0806,
+	ETHER_IP6 = 0x86dd,
 };
 
 static unsigned u16_at(struct span s, size_t at)
@@ -131,4 +139,95 @@ bool packet_parse(struct span bytes, struct packet_flow *ret)
 	if (fine)
 		*ret = flow;
 	return fine;
+}
+
+/* --- what a record tells --- */
+
+static void sketch_content(struct span s, struct packet_flow *flow)
+{
+	switch (flow->protocol) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+	case IPPROTO_DCCP:
+	case IPPROTO_SCTP:
+	case IPPROTO_UDPLITE:
+		if (s.len < 4)
+			return;
+		flow->source.port = (uint16_t)u16_at(s, 0);
+		flow->destination.port = (uint16_t)u16_at(s, 2);
+		return;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		if (s.len < 2)
+			return;
+		flow->icmp_type = (uint8_t)u8_at(s, 0);
+		flow->icmp_code = (uint8_t)u8_at(s, 1);
+		return;
+	default:
+		return;
+	}
+}
+
+static void sketch_v4(struct span s, struct packet_flow *flow)
+{
+	size_t header;
+
+	if (s.len < IPV4_HEADER)
+		return;
+	header = (u8_at(s, 0) & 0xf) * (size_t)4;
+	addr_v4(s, 12, &flow->source);
+	addr_v4(s, 16, &flow->destination);
+	flow->protocol = (uint8_t)u8_at(s, 9);
+	if (header >= IPV4_HEADER && header <= s.len &&
+	    !(u16_at(s, 6) & FRAGMENT_OFFSET))
+		sketch_content(span_from(s, header), flow);
+}
+
+static void sketch_v6(struct span s, struct packet_flow *flow)
+{
+	size_t len;
+	unsigned i;
+
+	if (s.len < IPV6_HEADER)
+		return;
+	addr_v6(s, 8, &flow->source);
+	addr_v6(s, 24, &flow->destination);
+	flow->protocol = (uint8_t)u8_at(s, 6);
+	s = span_from(s, IPV6_HEADER);
+	for (i = 0; i < PACKET_EXTENSIONS_MAX; i++) {
+		if (flow->protocol != IPPROTO_HOPOPTS &&
+		    flow->protocol != IPPROTO_DSTOPTS &&
+		    flow->protocol != IPPROTO_ROUTING &&
+		    flow->protocol != IPPROTO_FRAGMENT)
+			break;
+		if (s.len < EXTENSION_UNIT)
+			return;
+		len = (u8_at(s, 1) + 1) * (size_t)EXTENSION_UNIT;
+		if (flow->protocol == IPPROTO_FRAGMENT)
+			len = EXTENSION_UNIT;
+		if (s.len < len)
+			return;
+		if (flow->protocol == IPPROTO_FRAGMENT &&
+		    u16_at(s, 2) & FRAGMENT_OFFSET_V6) {
+			flow->protocol = (uint8_t)u8_at(s, 0);
+			return;
+		}
+		flow->protocol = (uint8_t)u8_at(s, 0);
+		s = span_from(s, len);
+	}
+	sketch_content(s, flow);
+}
+
+void packet_sketch(struct span bytes, uint16_t ethertype,
+		   struct packet_flow *ret)
+{
+	*ret = (struct packet_flow){ 0 };
+	if (ethertype == ETHER_IP4)
+		sketch_v4(bytes, ret);
+	else if (ethertype == ETHER_IP6)
+		sketch_v6(bytes, ret);
+	else if (ethertype == ETHER_ARP && bytes.len >= ARP_BYTES) {
+		addr_v4(bytes, ARP_SENDER, &ret->source);
+		addr_v4(bytes, ARP_TARGET, &ret->destination);
+	}
 }

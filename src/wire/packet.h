@@ -3,7 +3,8 @@
  *
  * Reads the headers of IPv4 and IPv6 and of what they carry, and no content.
  * Meant for deciding about a packet: what could be read in two ways, or leads
- * elsewhere than its destination says, is no flow.
+ * elsewhere than its destination says, is no flow. For packets that are refused
+ * already there is packet_sketch(), which tells what it can.
  */
 #pragma once
 
@@ -31,3 +32,10 @@ struct packet_flow {
  * further destination); encrypted content; IPv4-mapped addresses in IPv6; port
  * 0. RFC 791, RFC 768, RFC 792, RFC 8200, RFC 4443. */
 WUNRES bool packet_parse(struct span bytes, struct packet_flow *ret);
+
+/* For records alone. bytes begin at the network header of what ethertype says
+ * (IPv4, IPv6, ARP: then the addresses it is about). *ret has what could be
+ * read, and zeroes: the addresses, the protocol behind IP, ports of TCP, UDP
+ * and its kin, type and code of ICMP. */
+void packet_sketch(struct span bytes, uint16_t ethertype,
+		   struct packet_flow *ret);

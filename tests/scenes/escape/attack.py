@@ -55,14 +55,14 @@ class Attack:
         s.connect(sockaddr(to or self.target, port))
         return s
 
-    def tcp(self, port, data=b"", to=None):
+    def tcp(self, port, data=b"", to=None, end=b""):
         """Sends, and gives back what was answered."""
         with self.connect(port, to) as s:
-            s.sendall(data + self.mark)
+            s.sendall(data + self.mark + end)
             return answer(s)
 
     def http(self, port, to, *lines):
-        return self.tcp(port, "\r\n".join([*lines, "X-Mark: "]).encode(), to)
+        return self.tcp(port, "\r\n".join([*lines, "X-Mark: "]).encode(), to, b"\r\n\r\n")
 
     def tls(self, port, name, to=None, data=None, alpn=None):
         context = ssl.create_default_context()

@@ -33,12 +33,29 @@ AT_ONCE = 12
 RUN_S = 20  # one script, at the very most
 
 
+def said(way, word):
+    """What the script says of itself behind `word`, or ""."""
+    for line in (FOLDER / "ways" / f"{way}.py").read_text().splitlines():
+        if line.startswith(f"{word}: "):
+            return line[len(word) + 2:]
+    return ""
+
+
 def unheard(way):
     """Why a plain node does not let this one out either, or ""."""
-    for line in (FOLDER / "ways" / f"{way}.py").read_text().splitlines():
-        if line.startswith("unheard: "):
-            return line[len("unheard: "):]
-    return ""
+    return said(way, "unheard")
+
+
+def recorded(way):
+    """[(family, reason, target)]: what the audit log must say of it.
+
+    A "~" stands before the reason of what is not sent to the way's target."""
+    found = []
+    for word in said(way, "recorded").split():
+        family, reason = word.split("=")
+        target = TRAP4 + str(WAYS.index(way) + 1) if family == "4" else f"{TRAP6}{WAYS.index(way) + 1:x}"
+        found.append((int(family), reason.lstrip("~"), "" if reason.startswith("~") else target))
+    return found
 
 
 def link(ns, interface):
@@ -102,15 +119,15 @@ def trapped(address):
     return WAYS[number - 1] if 0 < number <= len(WAYS) else "?"
 
 
-def try_all(lab, box):
+def try_all(lab, box, at_once=AT_ONCE, ways=WAYS):
     """Runs every way, some at a time."""
     def one(way):
         argument = json.dumps(facts(lab, box, way))
         with contextlib.suppress(subprocess.TimeoutExpired):
             box.run("/usr/bin/python3", FOLDER / "ways" / f"{way}.py", argument, timeout=RUN_S,
                     env=os.environ | {"PYTHONPATH": str(FOLDER)})
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(one, WAYS))
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(one, ways))
     time.sleep(0.3)  # what is on its way arrives
 
 
@@ -231,6 +248,60 @@ def test_no_way_out(heard, way):
 
 def test_nothing_else_was_heard(heard):
     assert set(heard) <= set(WAYS)
+
+
+@pytest.fixture(scope="module")
+def records(lab):
+    """What the audit log says of all of them. Ways of one kind are apart, because
+    of one kind only so many a second are recorded."""
+    before = len(lab.records())
+    try_all(lab, lab.sandboxes[0], 2, [w for i in range(9) for w in WAYS[i::9]])
+    time.sleep(2.5)  # what is only counted is told after two looks
+    return lab.records()[before:]
+
+
+def sent_to(record, target):
+    to = record.get("original", "")
+    return to in (target, f"[{target}]") or to.startswith((f"{target}:", f"[{target}]:"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_attempt_is_in_the_audit_log(lab, records, way):
+    assert recorded(way) or said(way, "unrecorded")
+    for family, reason, target in recorded(way):
+        assert [r for r in records if r["verdict"] == "deny" and r.get("reason") == reason
+                and r.get("sandbox") == lab.sandboxes[0].id
+                and (not target or sent_to(r, target))], \
+            [r for r in records if target and target in str(r)] or [r for r in records if r.get("reason") == reason]
+
+
+def test_records_of_attempts_are_bounded(lab):
+    """A flood of one kind is a few records, hides neither another kind nor the
+    neighbour, and the status counts all of it."""
+    box, neighbour = lab.sandboxes
+    flood = "import socket,sys,time\n" \
+        "s=socket.socket(socket.AF_INET,socket.SOCK_RAW,47)\n" \
+        "for i in range(6000):\n" \
+        f"    s.sendto(b'f'*20,('{TRAP4}250',0))\n" \
+        "    if i % 20 == 0: time.sleep(0.01)\n"
+    once = "import socket,sys\n" \
+        f"socket.socket(socket.AF_INET,socket.SOCK_RAW,int(sys.argv[1])).sendto(b'o'*20,('{TRAP4}251',0))\n"
+    time.sleep(6)  # the buckets fill again
+    before, counted = len(lab.records()), lab.admin.get("/v1/status")["gateway"]["drops"]
+    p = box.popen("/usr/bin/python3", "-c", flood)
+    try:
+        time.sleep(1)
+        neighbour.python(once, "47", check=True)
+        box.run("/usr/bin/python3", "-c", once.replace("251", "255"), "2", check=True)
+    finally:
+        p.wait(30)
+    lab.wait(lambda: lab.admin.get("/v1/status")["gateway"]["drops"]["protocol"] - counted["protocol"] >= 6001, 5,
+             "the counters")
+    records = [r for r in lab.records()[before:] if r["kind"] == "packet"]
+    floods = [r for r in records if r.get("original") == f"{TRAP4}250"]
+    assert 20 <= len(floods) < 150, len(floods)
+    assert [r for r in records if r.get("original") == f"{TRAP4}251" and r["sandbox"] == neighbour.id]
+    assert [r for r in records if r["reason"] == "router" and r["sandbox"] == box.id]
 
 
 def test_neighbours_are_believed_to_be_who_they_are(lab):

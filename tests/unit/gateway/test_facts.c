@@ -106,6 +106,51 @@ static void facts__new_addresses_replace_the_old(void **state)
 	assert_int_equal(map_count(&f->by_id), 1);
 }
 
+static const char *at_device(struct facts *f, const char *ip,
+			     const char *device)
+{
+	const struct addr a = addr_of(ip, 0);
+	const struct sandbox *s = facts_find_device(f, &a, device);
+
+	return s ? s->id : "";
+}
+
+/* Whatever source address it claims, it is the one that is plugged in there. */
+static void facts__who_is_at_a_device(void **state)
+{
+	struct msg_sandbox msg = sandbox_msg("port", "10.0.0.5", 1);
+	struct facts *f = *state;
+
+	put(f, "any", "10.0.0.1", "");
+	put(f, "wired", "10.0.0.2", "sp-2");
+	assert_string_equal(at_device(f, "10.0.0.2", "sp-2"), "wired");
+	assert_string_equal(at_device(f, "10.0.0.9", "sp-2"), "wired");
+	assert_string_equal(at_device(f, "10.0.0.1", "sp-2"), "wired");
+	assert_string_equal(at_device(f, "10.0.0.2", "sp-3"), "");
+	assert_string_equal(at_device(f, "10.0.0.1", ""), "any");
+
+	/* a port of a bridge stands for itself, not for the bridge */
+	(void)snprintf(msg.iface, sizeof(msg.iface), "sp-br");
+	(void)snprintf(msg.port, sizeof(msg.port), "p5");
+	facts_put_sandbox(f, &msg);
+	assert_string_equal(at_device(f, "10.0.0.9", "p5"), "port");
+	assert_string_equal(at_device(f, "10.0.0.5", "sp-br"), "");
+
+	/* two at one interface: the source says which; one goes, one stays */
+	put(f, "second", "10.0.0.3", "sp-2");
+	assert_string_equal(at_device(f, "10.0.0.2", "sp-2"), "wired");
+	assert_string_equal(at_device(f, "10.0.0.3", "sp-2"), "second");
+	facts_drop_sandbox(f, SPAN("second"));
+	assert_string_equal(at_device(f, "10.0.0.9", "sp-2"), "wired");
+	facts_drop_sandbox(f, SPAN("wired"));
+	assert_string_equal(at_device(f, "10.0.0.9", "sp-2"), "");
+
+	/* moved */
+	put(f, "port", "10.0.0.5", "sp-7");
+	assert_string_equal(at_device(f, "10.0.0.5", "p5"), "");
+	assert_string_equal(at_device(f, "10.0.0.6", "sp-7"), "port");
+}
+
 static uint64_t limit(struct facts *f, const char *id, enum quota_kind kind)
 {
 	const struct sandbox *s = map_find(&f->by_id, span_str(id));
@@ -471,6 +516,7 @@ int main(void)
 		FACTS_TEST(facts__identity_is_address_and_interface),
 		FACTS_TEST(facts__several_addresses_are_one_sandbox),
 		FACTS_TEST(facts__new_addresses_replace_the_old),
+		FACTS_TEST(facts__who_is_at_a_device),
 		FACTS_TEST(facts__a_new_policy_keeps_the_object),
 		FACTS_TEST(facts__an_address_has_one_owner),
 		FACTS_TEST(facts__many_come_and_go),

@@ -174,7 +174,8 @@ static void decide__what_is_no_flow(void **state)
 			continue;
 		flow_decide(&d->world->worker, &flow, &decision);
 		assert_int_equal(decision.verdict, FLOW_DROP);
-		assert_true(decision.quiet);
+		assert_int_equal(decision.reason, AUDIT_REASON_PROTOCOL);
+		assert_false(decision.quiet);
 	}
 	flow = echo_of("8.8.1.1");
 	flow.icmp_code = 1;
@@ -493,6 +494,92 @@ static void desk__records_are_bounded(void **state)
 	(void)fd_close(audit);
 }
 
+static struct msg_drop drop_of(enum drop_reason reason, const char *from,
+			       const char *to)
+{
+	struct msg_drop m = {
+		.count = 1,
+		.reason = reason,
+		.ethertype = 0x0800,
+		.protocol = 47,
+	};
+	struct addr a = addr_of(from, 0);
+
+	memcpy(m.source, a.ip, sizeof(m.source));
+	a = addr_of(to, 0);
+	memcpy(m.destination, a.ip, sizeof(m.destination));
+	return m;
+}
+
+static const char *audited(int audit)
+{
+	static char text[1 << 16];
+	ssize_t n = pread(audit, text, sizeof(text) - 1, 0);
+
+	text[MAX(n, 0)] = '\0';
+	(void)!ftruncate(audit, 0);
+	(void)lseek(audit, 0, SEEK_SET);
+	return text;
+}
+
+/* What the kernel dropped is in the records, and one kind hides no other. */
+static void desk__dropped_packets_are_recorded(void **state)
+{
+	struct msg_drop m = drop_of(DROP_PROTOCOL, "10.9.0.2", "8.8.1.1");
+	int audit = memfd_create("audit", MFD_CLOEXEC);
+	struct msg_drops sums = { .of = { [DROP_MAC] = 7 }, .told = 1 };
+	struct desk *d = *state;
+	struct worker *w = &d->world->worker;
+	const char *text;
+	unsigned i;
+
+	audit_log_set_fd(w->audit_log, audit);
+	attach(d);
+	say(d->queue, MSG_QUEUE_DROP, 0, &m, SPAN_NONE);
+	m = (struct msg_drop){ .reason = DROP_QUEUE_FULL, .count = 40 };
+	say(d->queue, MSG_QUEUE_DROP, 0, &m, SPAN_NONE);
+	say(d->queue, MSG_QUEUE_DROPS, 0, &sums, SPAN_NONE);
+	world_settle(d->world);
+	text = audited(audit);
+	assert_non_null(strstr(text, "\"kind\":\"packet\","
+				     "\"client\":\"10.9.0.2\","
+				     "\"original\":\"8.8.1.1\","
+				     "\"scheme\":\"ip\",\"protocol\":47,"
+				     "\"verdict\":\"deny\","
+				     "\"reason\":\"protocol\""));
+	assert_non_null(strstr(text, "\"kind\":\"packet\","
+				     "\"verdict\":\"deny\","
+				     "\"reason\":\"queue_full\""));
+	assert_non_null(strstr(text, "\"alike\":40"));
+	assert_int_equal(flow_desk_drops(w->flows)->of[DROP_MAC], 7);
+
+	m = drop_of(DROP_PROTOCOL, "10.9.0.2", "8.8.1.1");
+	for (i = 0; i < 300; i++)
+		say(d->queue, MSG_QUEUE_DROP, 0, &m, SPAN_NONE);
+	m.reason = DROP_FRAGMENT;
+	say(d->queue, MSG_QUEUE_DROP, 0, &m, SPAN_NONE);
+	m.reason = DROP_FRAME;
+	m.ethertype = 0x8847;
+	memset(m.source, 0, sizeof(m.source));
+	memset(m.destination, 0, sizeof(m.destination));
+	say(d->queue, MSG_QUEUE_DROP, 0, &m, SPAN_NONE);
+	world_settle(d->world);
+	text = audited(audit);
+	assert_in_range(w->counters[COUNTER_flows_unrecorded], 100, 280);
+	assert_non_null(strstr(text, "\"reason\":\"fragment\""));
+	assert_non_null(strstr(text, "\"kind\":\"packet\","
+				     "\"scheme\":\"frame\","
+				     "\"verdict\":\"deny\","
+				     "\"reason\":\"frame\""));
+
+	/* no such reason */
+	m.reason = DROP_NUM;
+	say(d->queue, MSG_QUEUE_DROP, 0, &m, SPAN_NONE);
+	hear_accused(d->roles, ROLE_QUEUE);
+	audit_log_set_fd(w->audit_log, -1);
+	(void)fd_close(audit);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -513,6 +600,7 @@ int main(void)
 		TEST(desk__accuses),
 		TEST(desk__counters_are_told),
 		TEST(desk__records_are_bounded),
+		TEST(desk__dropped_packets_are_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

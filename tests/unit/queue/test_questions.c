@@ -83,16 +83,15 @@ static void questions__ring_is_full(void **state)
 static void questions__time(void **state)
 {
 	struct questions *q = *state;
-	uint32_t packet, i;
+	uint32_t i;
 
 	for (i = 0; i < QUESTIONS_SHARE; i++)
 		add_packet(q, 7, i, 1000 + i);
-	assert_false(questions_expire(q, 999, &packet));
+	assert_null(questions_expire(q, 999));
 	for (i = 0; i < 10; i++) {
-		assert_true(questions_expire(q, 1009, &packet));
-		assert_int_equal(packet, i);
+		assert_int_equal(questions_expire(q, 1009)->packet, i);
 	}
-	assert_false(questions_expire(q, 1009, &packet));
+	assert_null(questions_expire(q, 1009));
 	assert_int_equal(questions_due(q), 1010);
 	assert_int_equal(questions_first(q)->kind, QUESTION_OVER);
 	add_packet(q, 7, 999, 2000); /* ten places of the share are free */
@@ -108,14 +107,12 @@ static void questions__time(void **state)
 static void questions__answered_before_its_time(void **state)
 {
 	struct questions *q = *state;
-	uint32_t packet;
 
 	add_packet(q, 1, 1, 1000);
 	add_packet(q, 1, 2, 1001);
 	questions_drop_first(q);
-	assert_true(questions_expire(q, 5000, &packet));
-	assert_int_equal(packet, 2);
-	assert_false(questions_expire(q, 5000, &packet));
+	assert_int_equal(questions_expire(q, 5000)->packet, 2);
+	assert_null(questions_expire(q, 5000));
 	questions_drop_first(q);
 	assert_null(questions_first(q));
 }
@@ -124,7 +121,7 @@ static void questions__answered_before_its_time(void **state)
 static void questions__reviews(void **state)
 {
 	struct questions *q = *state;
-	uint32_t packet, i;
+	uint32_t i;
 
 	for (i = 0; i < QUESTIONS_REVIEW; i++) {
 		assert_true(questions_may_review(q));
@@ -134,8 +131,7 @@ static void questions__reviews(void **state)
 	assert_false(questions_may_review(q));
 	add_packet(q, 7, 5, 1000); /* no share is used up by them */
 	assert_int_equal(questions_due(q), 1000);
-	assert_true(questions_expire(q, 1000, &packet));
-	assert_int_equal(packet, 5);
+	assert_int_equal(questions_expire(q, 1000)->packet, 5);
 	assert_int_equal(questions_reviews(q), QUESTIONS_REVIEW);
 	questions_drop_first(q);
 	assert_true(questions_may_review(q));

@@ -34,9 +34,9 @@
 static struct config *config;
 static bool may_have_namespace;
 
-static const struct fence_rules native = { true, QUEUE_NATIVE };
-static const struct fence_rules xtables_v4 = { false, QUEUE_XTABLES };
-static const struct fence_rules no_queue = { true, QUEUE_NONE };
+static const struct fence_rules native = { true, QUEUE_NATIVE, true };
+static const struct fence_rules xtables_v4 = { false, QUEUE_XTABLES, false };
+static const struct fence_rules no_queue = { true, QUEUE_NONE, false };
 
 /* For a look with diff(1). Returns the path. */
 static const char *leave(const char *name, struct span text)

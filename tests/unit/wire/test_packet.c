@@ -207,6 +207,67 @@ static void packet__too_many_extensions(void **state)
 	}
 }
 
+static const struct {
+	const char *bytes;
+	size_t len;
+	uint16_t ethertype;
+	const char *source, *destination;
+	uint8_t protocol, type;
+} sketches[] = {
+#define SKETCH(bytes) bytes, sizeof(bytes) - 1
+	/* GRE; SCTP with options of IPv4; the end of a datagram in pieces */
+	{ SKETCH("\x45\0\0\x18\0\0\0\0\x40\x2f\0\0\x0a\0\0\x01\x0a\0\0"
+		 "\x02wxyz"),
+	  0x0800, "10.0.0.1", "10.0.0.2", 47, 0 },
+	{ SKETCH("\x46\0\0\x1c\0\0\0\0\x40\x84\0\0\x0a\0\0\x01\x0a\0\0\x02"
+		 "\x94\x04\0\0\0\x07\0\x08"),
+	  0x0800, "10.0.0.1:7", "10.0.0.2:8", 132, 0 },
+	{ SKETCH("\x45\0\0\x18\0\0\0\x05\x40\x11\0\0\x0a\0\0\x01\x0a\0\0"
+		 "\x02wxyz"),
+	  0x0800, "10.0.0.1", "10.0.0.2", 17, 0 },
+	/* a header that says it is longer than the packet */
+	{ SKETCH("\x4f\0\0\x18\0\0\0\0\x40\x11\0\0\x0a\0\0\x01\x0a\0\0"
+		 "\x02wxyz"),
+	  0x0800, "10.0.0.1", "10.0.0.2", 17, 0 },
+	/* a routing header in front of an echo request */
+	{ SKETCH("\x60\0\0\0\0\x10\x2b\x40\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01"
+		 "\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\x3a\0\0\0\0\0\0\0\x80"
+		 "\0"),
+	  0x86dd, "fd00::1", "fd00::2", 58, 128 },
+	/* a later fragment */
+	{ SKETCH("\x60\0\0\0\0\x10\x2c\x40\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01"
+		 "\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\x11\0\0\x08\0\0\0\0\x80"
+		 "\0"),
+	  0x86dd, "fd00::1", "fd00::2", 17, 0 },
+	/* ARP: sender and target */
+	{ SKETCH("\0\x01\x08\0\x06\x04\0\x01\x02\0\0\0\0\x01\x0a\0\0\x01"
+		 "\0\0\0\0\0\0\x0a\0\0\x02"),
+	  0x0806, "10.0.0.1", "10.0.0.2", 0, 0 },
+	/* anything else, and too little */
+	{ SKETCH("\x45\0\0\x18\0\0\0\0\x40\x2f\0\0\x0a\0\0\x01\x0a\0\0\x02"),
+	  0x8847, "::", "::", 0, 0 },
+	{ SKETCH("\x45\0\0\x18"), 0x0800, "::", "::", 0, 0 },
+	{ SKETCH("\x60"), 0x86dd, "::", "::", 0, 0 },
+	{ SKETCH("\0\x01"), 0x0806, "::", "::", 0, 0 },
+#undef SKETCH
+};
+
+static void packet__sketches(void **state)
+{
+	struct packet_flow flow;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(sketches) / sizeof(*sketches); i++) {
+		packet_sketch(span_of(sketches[i].bytes, sketches[i].len),
+			      sketches[i].ethertype, &flow);
+		assert_addr(&flow.source, sketches[i].source);
+		assert_addr(&flow.destination, sketches[i].destination);
+		assert_int_equal(flow.protocol, sketches[i].protocol);
+		assert_int_equal(flow.icmp_type, sketches[i].type);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +277,7 @@ int main(void)
 		cmocka_unit_test(packet__padding_is_no_header),
 		cmocka_unit_test(packet__mapped_addresses),
 		cmocka_unit_test(packet__too_many_extensions),
+		cmocka_unit_test(packet__sketches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 """Claiming the neighbour's address by ARP.
 
 unheard: it stays on the link: what counts is that the node believes nothing
+recorded: 4=~neighbour
 """
 from attack import attempt, BROADCAST, ETH_ARP, arp
 

@@ -2,6 +2,7 @@
 """Being the DHCP server of the link.
 
 unheard: nobody asked for an address
+recorded: 4=~router
 """
 import struct
 

@@ -2,6 +2,7 @@
 """An exotic type for an allowed zone.
 
 unheard: no server answers behind a plain node
+unrecorded: the name is allowed; nobody is asked for the type
 """
 import contextlib
 

@@ -2,6 +2,7 @@
 """ANY and AXFR questions.
 
 unheard: no server answers behind a plain node
+recorded: 4=~malformed 6=~malformed
 """
 import contextlib
 

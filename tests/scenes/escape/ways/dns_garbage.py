@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No DNS at all, to its port."""
+"""No DNS at all, to its port.
+
+recorded: 4=malformed 6=malformed
+"""
 from attack import attempt
 
 

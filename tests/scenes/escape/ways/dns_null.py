@@ -2,6 +2,7 @@
 """NULL questions, as tunnels like them.
 
 unheard: no server answers behind a plain node
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server at another port."""
+"""A server at another port.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another server over TCP."""
+"""Another server over TCP.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DNS over TLS."""
+"""DNS over TLS.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

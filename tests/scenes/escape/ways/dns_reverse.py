@@ -2,6 +2,7 @@
 """Bytes in a reverse name.
 
 unheard: no server answers behind a plain node
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt
 

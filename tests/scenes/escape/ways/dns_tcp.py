@@ -2,6 +2,7 @@
 """The same over TCP.
 
 unheard: no server answers behind a plain node
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt
 

@@ -2,6 +2,7 @@
 """TXT questions.
 
 unheard: no server answers behind a plain node
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt
 

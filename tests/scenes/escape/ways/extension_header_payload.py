@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes hidden in an option."""
+"""Bytes hidden in an option.
+
+recorded: 6=protocol
+"""
 from attack import attempt
 
 

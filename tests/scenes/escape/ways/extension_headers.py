@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hop-by-hop and destination options in front of UDP."""
+"""Hop-by-hop and destination options in front of UDP.
+
+recorded: 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One piece that is the whole (RFC 6946)."""
+"""One piece that is the whole (RFC 6946).
+
+recorded: 6=policy
+"""
 from attack import attempt, fragment6
 
 

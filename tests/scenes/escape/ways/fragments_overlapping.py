@@ -2,6 +2,7 @@
 """Two pieces that disagree about the ports (RFC 5722).
 
 unheard: an honest kernel throws all of it away
+unrecorded: the kernel throws pieces away that contradict each other, unless it has a packet already
 """
 from attack import attempt, fragments
 

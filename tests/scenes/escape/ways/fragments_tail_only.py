@@ -2,6 +2,7 @@
 """A last piece without a first.
 
 unheard: an honest kernel waits for the first piece
+unrecorded: pieces that never are a packet
 """
 from attack import attempt, fragments
 

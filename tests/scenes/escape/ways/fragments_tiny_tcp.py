@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP header cut so that its flags are in the second piece (RFC 1858)."""
+"""A TCP header cut so that its flags are in the second piece (RFC 1858).
+
+recorded: 6=fragment
+"""
 from attack import attempt, SYN, fragments
 
 

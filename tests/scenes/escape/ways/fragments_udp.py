@@ -2,6 +2,7 @@
 """A datagram in pieces: only the first has ports.
 
 unheard: the mark is cut apart where a plain node does not put it together
+recorded: 4=policy 6=policy
 """
 from attack import attempt, fragments
 

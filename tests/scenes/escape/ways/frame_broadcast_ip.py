@@ -2,6 +2,7 @@
 """An IP packet to a host in a frame to everybody.
 
 unheard: a kernel forwards only what was sent to it alone
+recorded: 4=policy 6=policy
 """
 from attack import attempt, BROADCAST
 

@@ -2,6 +2,7 @@
 """IP behind an MPLS label.
 
 unheard: no such label
+recorded: 4=~frame 6=~frame
 """
 from attack import attempt
 

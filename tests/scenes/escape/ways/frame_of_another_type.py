@@ -2,6 +2,7 @@
 """Ethernet that is not IP.
 
 unheard: nobody forwards it; the listeners hear the node's side of other links
+recorded: 4=~frame
 """
 from attack import attempt
 

@@ -2,6 +2,7 @@
 """IP behind PPPoE.
 
 unheard: no such session
+recorded: 4=~frame 6=~frame
 """
 import struct
 

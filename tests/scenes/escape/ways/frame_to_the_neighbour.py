@@ -2,6 +2,7 @@
 """A frame to the neighbour's card.
 
 unheard: no bridge between the links
+unrecorded: the kernel throws away what is for another card
 """
 from attack import attempt
 

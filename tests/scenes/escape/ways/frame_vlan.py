@@ -2,6 +2,7 @@
 """IP behind a VLAN tag.
 
 unheard: no such VLAN
+recorded: 4=frame 6=frame
 """
 import struct
 

@@ -2,6 +2,7 @@
 """The whole URL in the request line, as a proxy would get it.
 
 unheard: no proxy listens behind a plain node
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt, bracketed
 

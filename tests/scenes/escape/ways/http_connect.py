@@ -2,6 +2,7 @@
 """CONNECT to an origin that is allowed, for one that is not.
 
 unheard: no proxy listens behind a plain node
+recorded: 4=~malformed 6=~malformed
 """
 from attack import attempt, bracketed
 

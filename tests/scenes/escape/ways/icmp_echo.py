@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes in a ping."""
+"""Bytes in a ping.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt, icmp6
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An answer nobody asked for."""
+"""An answer nobody asked for.
+
+recorded: 4=no_flow 6=no_flow
+"""
 from attack import attempt, icmp, icmp6
 
 

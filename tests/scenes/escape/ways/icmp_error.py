@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An error about a packet that never was."""
+"""An error about a packet that never was.
+
+recorded: 4=no_flow 6=no_flow
+"""
 from attack import attempt, icmp, icmp6
 
 

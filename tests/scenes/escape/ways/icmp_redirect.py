@@ -2,6 +2,7 @@
 """Telling the node that its way leads over us.
 
 unheard: it is no message to anybody: what counts is that the node believes nothing
+recorded: 4=~no_flow 6=~router
 """
 from attack import attempt, icmp, icmp6, packed
 

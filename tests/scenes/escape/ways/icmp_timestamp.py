@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rarer kinds of ICMP carry bytes as well."""
+"""Rarer kinds of ICMP carry bytes as well.
+
+recorded: 4=protocol 6=no_flow
+"""
 from attack import attempt, icmp, icmp6
 
 

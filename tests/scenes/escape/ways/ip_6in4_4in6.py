@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other family of IP inside (6in4, 4in6)."""
+"""The other family of IP inside (6in4, 4in6).
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt, ip4, ip6
 
 

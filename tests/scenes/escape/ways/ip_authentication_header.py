@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP behind an authentication header."""
+"""UDP behind an authentication header.
+
+recorded: 4=protocol 6=protocol
+"""
 import struct
 
 from attack import attempt

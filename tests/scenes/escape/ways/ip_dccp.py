@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCCP over IP."""
+"""DCCP over IP.
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

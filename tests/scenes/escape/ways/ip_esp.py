@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPsec ESP over IP."""
+"""IPsec ESP over IP.
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

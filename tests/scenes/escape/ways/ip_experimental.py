@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A protocol for experiments (RFC 3692) over IP."""
+"""A protocol for experiments (RFC 3692) over IP.
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

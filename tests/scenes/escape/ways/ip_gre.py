@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GRE over IP."""
+"""GRE over IP.
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocols of multicast routing."""
+"""Protocols of multicast routing.
+
+recorded: 4=router 6=protocol
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same family of IP inside (IPIP)."""
+"""The same family of IP inside (IPIP).
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

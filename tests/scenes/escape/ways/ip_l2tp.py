@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""L2TP over IP."""
+"""L2TP over IP.
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

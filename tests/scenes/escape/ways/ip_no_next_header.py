@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes behind the last header."""
+"""Bytes behind the last header.
+
+recorded: 6=protocol
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record-route and timestamp options around a datagram."""
+"""Record-route and timestamp options around a datagram.
+
+recorded: 4=options
+"""
 from attack import attempt, ip4
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP-Lite over IP."""
+"""UDP-Lite over IP.
+
+recorded: 4=protocol 6=protocol
+"""
 from attack import attempt
 
 

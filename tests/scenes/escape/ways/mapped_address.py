@@ -2,6 +2,7 @@
 """An IPv4 address written as IPv6.
 
 unheard: no route
+recorded: 6=~group
 """
 import contextlib
 

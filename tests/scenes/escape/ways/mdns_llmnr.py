@@ -2,6 +2,7 @@
 """Names asked of everybody on the link.
 
 unheard: multicast ends at the link
+recorded: 4=~group 6=~source
 """
 from attack import attempt, dns_question
 

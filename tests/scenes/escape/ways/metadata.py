@@ -2,6 +2,7 @@
 """The metadata service of a cloud.
 
 unheard: there is none here; what the node would route to it is heard all the same
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt, bracketed
 

@@ -2,6 +2,7 @@
 """Claiming the neighbour's address by neighbour discovery.
 
 unheard: it stays on the link: what counts is that the node believes nothing
+recorded: 6=~neighbour
 """
 from attack import attempt, icmp6, packed
 

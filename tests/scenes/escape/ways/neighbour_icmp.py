@@ -2,6 +2,7 @@
 """A ping to the neighbour.
 
 unheard: the neighbour's fence keeps strangers out as well
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt, icmp6
 

@@ -2,6 +2,7 @@
 """The neighbour's UDP ports.
 
 unheard: the neighbour's fence keeps strangers out as well
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An allowed name that resolves to the node (rebinding, case 9)."""
+"""An allowed name that resolves to the node (rebinding, case 9).
+
+recorded: 4=~no_allowed_address 6=~no_allowed_address
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Docker socket over TCP."""
+"""The Docker socket over TCP.
+
+recorded: 4=~policy 6=~policy
+"""
 import contextlib
 
 from attack import attempt

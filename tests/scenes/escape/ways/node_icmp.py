@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ping to the node."""
+"""A ping to the node.
+
+recorded: 4=~policy 6=~policy
+"""
 from attack import attempt, icmp6
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node's link-local address."""
+"""The node's link-local address.
+
+recorded: 6=~source
+"""
 from attack import attempt
 
 

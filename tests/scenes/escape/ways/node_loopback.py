@@ -2,6 +2,7 @@
 """The node's loopback addresses, sent to its card.
 
 unheard: a martian
+recorded: 4=~policy
 """
 from attack import attempt, SYN
 

@@ -2,6 +2,7 @@
 """The gateway's own port, not by the kernel's way.
 
 unheard: it is the port of the gateway itself
+recorded: 4=~policy 6=~policy
 """
 from attack import attempt
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services of the node, at its near and its far address."""
+"""Services of the node, at its near and its far address.
+
+recorded: 4=~policy 6=~policy
+"""
 import contextlib
 
 from attack import attempt

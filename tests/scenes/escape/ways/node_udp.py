@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node's UDP ports."""
+"""The node's UDP ports.
+
+recorded: 4=~policy 6=~policy
+"""
 from attack import attempt
 
 

@@ -2,6 +2,7 @@
 """CONNECT to the courtesy proxy for an address that is not allowed.
 
 unheard: no proxy listens behind a plain node
+recorded: 4=client_aborted 6=client_aborted
 """
 from attack import attempt, bracketed
 

@@ -2,6 +2,7 @@
 """UDP ASSOCIATE: a proxy that would relay datagrams.
 
 unheard: no proxy listens behind a plain node
+recorded: 4=~malformed 6=~malformed
 """
 from attack import attempt, answer
 

@@ -2,6 +2,7 @@
 """CONNECT to the proxy for the proxy, for the node.
 
 unheard: no proxy listens behind a plain node
+recorded: 4=~address 6=~address
 """
 import contextlib
 

@@ -2,6 +2,7 @@
 """Being the router of the node.
 
 unheard: it stays on the link: what counts is that the node believes nothing
+recorded: 6=~router
 """
 from attack import attempt, icmp6
 

@@ -2,6 +2,7 @@
 """IPv6 routing header of type 0 (RFC 5095).
 
 unheard: the kernel knows it no longer
+recorded: 6=~options
 """
 import struct
 

@@ -2,6 +2,7 @@
 """Loose source routing: by way of the node to where we like.
 
 unheard: the kernel forwards none unless it is told to
+recorded: 4=~options
 """
 from attack import attempt, ip4, packed
 

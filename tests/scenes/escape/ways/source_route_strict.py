@@ -2,6 +2,7 @@
 """Strict source routing.
 
 unheard: the kernel forwards none unless it is told to
+recorded: 4=~options
 """
 from attack import attempt, ip4, packed
 

@@ -2,6 +2,7 @@
 """A loopback address as ours.
 
 unheard: a martian
+recorded: 4=source 6=source
 """
 from attack import attempt
 

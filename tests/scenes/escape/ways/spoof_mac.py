@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network card that is not ours."""
+"""A network card that is not ours.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -2,6 +2,7 @@
 """The neighbour's address as ours.
 
 unheard: reverse path: some kernels drop it by themselves
+recorded: 4=source 6=source
 """
 from attack import attempt, SYN
 

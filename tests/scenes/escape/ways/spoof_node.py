@@ -2,6 +2,7 @@
 """The node's own address as ours.
 
 unheard: a martian
+recorded: 4=source 6=source
 """
 from attack import attempt
 

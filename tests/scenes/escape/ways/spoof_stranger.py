@@ -2,6 +2,7 @@
 """An address of nobody as ours.
 
 unheard: reverse path: some kernels drop it by themselves
+recorded: 4=source 6=source
 """
 from attack import attempt, SYN
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes in the first packet of a handshake, as TCP Fast Open sends them."""
+"""Bytes in the first packet of a handshake, as TCP Fast Open sends them.
+
+unrecorded: no connection came of it
+"""
 from attack import attempt, SYN
 
 

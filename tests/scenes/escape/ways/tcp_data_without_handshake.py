@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A segment of a connection that never was opened."""
+"""A segment of a connection that never was opened.
+
+unrecorded: no connection; answered by a reset
+"""
 from attack import attempt, ACK, PSH
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain HTTP to an address, with the name of an allowed host."""
+"""Plain HTTP to an address, with the name of an allowed host.
+
+recorded: 4=policy 6=malformed
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP connection to a port nobody named."""
+"""A TCP connection to a port nobody named.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

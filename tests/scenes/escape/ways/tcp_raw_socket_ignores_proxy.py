@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proxy variables are a courtesy: a socket need not read them (case 55)."""
+"""Proxy variables are a courtesy: a socket need not read them (case 55).
+
+recorded: 4=policy 6=policy
+"""
 import os
 
 from attack import attempt

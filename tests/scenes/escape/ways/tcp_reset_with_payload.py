@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RST and FIN may carry bytes."""
+"""RST and FIN may carry bytes.
+
+unrecorded: no connection
+"""
 from attack import attempt, ACK, FIN, RST
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mail out, by its own port."""
+"""Mail out, by its own port.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that routes: the frame is for it, the packet is not."""
+"""A node that routes: the frame is for it, the packet is not.
+
+unrecorded: no connection came of it
+"""
 from attack import attempt, SYN
 
 

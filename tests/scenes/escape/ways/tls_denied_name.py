@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS for a name that policy does not allow."""
+"""TLS for a name that policy does not allow.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

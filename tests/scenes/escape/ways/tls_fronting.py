@@ -2,6 +2,7 @@
 """An allowed name in the handshake, another host in the request (case 1).
 
 unheard: behind a plain node nobody looks at the Host
+recorded: 4=~misdirected 6=~misdirected
 """
 from attack import attempt
 

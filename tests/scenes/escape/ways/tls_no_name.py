@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS without a server name (case 12)."""
+"""TLS without a server name (case 12).
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -2,6 +2,7 @@
 """A second request, for another host, on an allowed connection (case 15).
 
 unheard: behind a plain node nobody looks at the Host
+recorded: 4=~misdirected 6=~misdirected
 """
 from attack import attempt
 

@@ -2,6 +2,7 @@
 """An IPv4 address behind the prefixes of NAT64 and 6to4.
 
 unheard: no translator
+recorded: 6=~policy
 """
 import contextlib
 import socket

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A datagram to any port."""
+"""A datagram to any port.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To everybody on the link."""
+"""To everybody on the link.
+
+recorded: 4=~group
+"""
 from attack import attempt
 
 

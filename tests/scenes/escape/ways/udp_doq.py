@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DNS over QUIC."""
+"""DNS over QUIC.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

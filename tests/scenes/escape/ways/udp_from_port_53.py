@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A datagram that looks like an answer of DNS."""
+"""A datagram that looks like an answer of DNS.
+
+recorded: 4=policy 6=policy
+"""
 import socket
 
 from attack import attempt, sockaddr

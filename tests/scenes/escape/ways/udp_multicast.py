@@ -2,6 +2,7 @@
 """To everybody who listens to mDNS.
 
 unheard: multicast ends at the link, and nobody on the node joined
+recorded: 4=~group 6=~source
 """
 from attack import attempt
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QUIC: an Initial packet to UDP 443 (case 54)."""
+"""QUIC: an Initial packet to UDP 443 (case 54).
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""STUN, to find a way through and a relay."""
+"""STUN, to find a way through and a relay.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPv6 in UDP, as Teredo does it."""
+"""IPv6 in UDP, as Teredo does it.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt, ip6
 
 

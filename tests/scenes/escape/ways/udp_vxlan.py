@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole Ethernet in UDP."""
+"""A whole Ethernet in UDP.
+
+recorded: 4=policy 6=policy
+"""
 from attack import attempt
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A datagram whose checksum is left out."""
+"""A datagram whose checksum is left out.
+
+recorded: 4=policy 6=policy
+"""
 import struct
 
 from attack import attempt

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Port 0 is a port too."""
+"""Port 0 is a port too.
+
+recorded: 4=malformed 6=malformed
+"""
 from attack import attempt
 
 
