@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/gateway_link.h"
+#include "src/control/locks.h"
 #include "src/control/publish.h"
 #include "src/control/vault_link.h"
 #include "src/httpd/httpd.h"
@@ -164,9 +165,11 @@ static void group_apply(struct control *c)
 
 		ch->ops->apply(c, ch->data, q->revision);
 	}
-	if (q->publish)
+	if (q->publish) {
 		publish_policies(c->gateway, &c->policies, &c->sandboxes,
 				 false);
+		locks_pace(c);
+	}
 	q->publish = false;
 	/* local changes go alone */
 	local = change_of(&q->group)->ops->local;

@@ -208,7 +208,10 @@ static void on_all_synced(void *ctx, int status, const char *text,
 
 static void publish_all(struct control *c)
 {
-	if (!c->ever_loaded || !gateway_link_is_up(c->gateway))
+	if (!c->ever_loaded)
+		return;
+	locks_pace(c);
+	if (!gateway_link_is_up(c->gateway))
 		return;
 	publish_node(c->gateway, buf_peek(&c->node_json));
 	publish_bindings(c->gateway, c->node);

@@ -19,8 +19,10 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/control/control.h"
+#include "src/control/policies.h"
 #include "src/control/sandboxes.h"
 #include "src/io/chan.h"
+#include "src/role/config.h"
 #include "src/role/msg.h"
 
 struct question {
@@ -95,13 +97,23 @@ void locks_on_reply(struct control *c, uint32_t serial,
 	}
 }
 
-void locks_put(struct control *c, const struct sandbox *s, locks_fn *fn,
-	       void *ctx)
+/* Bytes per second that policy, else the configuration, lets it have. */
+static uint64_t pace_of(const struct control *c, const struct sandbox *s)
+{
+	const struct policy_entry *e = policies_select(&c->policies, s);
+
+	if (e && e->model->limits.of[LIMIT_BYTES] != LIMIT_UNSAID)
+		return e->model->limits.of[LIMIT_BYTES];
+	return c->config->bytes_per_s;
+}
+
+void locks_put(struct control *c, struct sandbox *s, locks_fn *fn, void *ctx)
 {
 	struct msg_lock body = { .addr_count = s->addr_count,
 				 .has_mac = s->has_mac };
 	unsigned i;
 
+	body.bytes_per_s = s->bytes_per_s = pace_of(c, s);
 	must(span_copy(s->id, body.id, sizeof(body.id)));
 	memcpy(body.iface, s->iface, sizeof(body.iface));
 	memcpy(body.port, s->port, sizeof(body.port));
@@ -110,6 +122,16 @@ void locks_put(struct control *c, const struct sandbox *s, locks_fn *fn,
 		memcpy(body.addrs[i], s->addrs[i].ip, sizeof(body.addrs[i]));
 	ask(c, s->iface[0] ? MSG_CONTROL_LOCK : MSG_CONTROL_UNLOCK, &body, fn,
 	    ctx);
+}
+
+void locks_pace(struct control *c)
+{
+	struct sandbox *s;
+	size_t cursor = 0;
+
+	while ((s = map_next(&c->sandboxes.by_id, &cursor, NULL)))
+		if (s->iface[0] && s->bytes_per_s != pace_of(c, s))
+			locks_put(c, s, NULL, NULL);
 }
 
 void locks_drop(struct control *c, struct span id)

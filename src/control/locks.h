@@ -35,9 +35,11 @@ void locks_init(struct locks *l);
 /* Open questions end with ENOTCONN. */
 void locks_fini(struct control *c);
 
-/* Locks it; without an interface: ends its lock. fn NULL: nobody waits. */
-void locks_put(struct control *c, const struct sandbox *s, locks_fn *fn,
-	       void *ctx);
+/* Locks it, and holds its flows to the rate of its policy; without an interface:
+ * ends its lock. fn NULL: nobody waits. */
+void locks_put(struct control *c, struct sandbox *s, locks_fn *fn, void *ctx);
+/* Policies changed: puts the locks again whose rate is another one now. */
+void locks_pace(struct control *c);
 void locks_drop(struct control *c, struct span id);
 /* Locks every sandbox of the registry and ends all other locks; then
  * control_locked(). A restoring that runs is given up for it. */

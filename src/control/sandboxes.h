@@ -48,6 +48,7 @@ struct sandbox {
 	unsigned addr_count;
 	struct policy_label *labels; /* in order of keys */
 	unsigned label_count;
+	uint64_t bytes_per_s; /* of its flows, as the supervisor was told */
 	uint32_t policy; /* selected by policies_select(); POLICY_ID_NONE */
 	struct arena arena;
 };

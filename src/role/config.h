@@ -93,6 +93,7 @@ struct config {
 	uint32_t head_bytes;	/* request or response head */
 	/* per sandbox; 0 = no limit; a policy may say otherwise */
 	uint32_t connections, connects_per_s, bytes_per_s, dns_per_s, mints_per_s;
+	uint32_t syns_per_s;	/* of one sandbox, in the kernel; 0 = any */
 	uint32_t upstream_idle; /* kept upstream connections per loop */
 	uint32_t leaf_cache;	/* leaves */
 	/* "http2" */

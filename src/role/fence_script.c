@@ -32,6 +32,10 @@
  * connection tracking expects would have the tag of another: they are dropped.
  *It leaves under the node's address, as the gateway's connections do.
  *
+ * Handshakes of TCP that a source begins are limited before they reach a
+ * listener: who opens connections faster than the gateway takes them would fill
+ * the queue that all sandboxes wait in.
+ *
  * Three guards around it. notrack: TCP and DNS cannot fill the node's
  * connection table, and no DNAT rule (a published port of a container) catches
  * them. Source check: a source address that is not routed out of the same
@@ -159,27 +163,62 @@ static int put_untracked(struct buf *out)
 			LISTENERS_DNS_PORT, LISTENERS_DNS_PORT);
 }
 
+/* What is over it is dropped, not reset: an honest client tries again. */
+static int put_opening(struct buf *out, const struct config *config,
+		       const char *version, const char *source)
+{
+	if (!config->syns_per_s)
+		return 0;
+	return buf_putf(out,
+			"\t\ttcp flags & (fin | syn | rst | ack) == syn add "
+			"@opening_%s { iif . %s limit rate over %u/second "
+			"burst %u packets } counter goto drop_limit\n",
+			version, source, config->syns_per_s,
+			config->syns_per_s);
+}
+
+static int put_opening_set(struct buf *out, const char *version,
+			   const char *type)
+{
+	return buf_putf(out,
+			"\n\tset opening_%s {\n"
+			"\t\ttype iface_index . %s\n"
+			"\t\tsize %d\n"
+			"\t\tflags dynamic,timeout\n"
+			"\t\ttimeout 10s\n"
+			"\t}\n",
+			version, type, SOURCES_MAX);
+}
+
 static int put_from_sandbox(struct buf *out, const struct config *config,
 			    const struct fence_rules *rules)
 {
-	int r;
+	int r = put_opening_set(out, "v4", "ipv4_addr");
 
-	r = buf_put_str(out, "\n\tchain from_sandbox {\n"
-			     "\t\t" NEIGHBOURS " accept\n"
-			     "\t\tip frag-off & 0x1fff != 0 goto "
-			     "drop_fragment\n"
-			     "\t\texthdr frag exists goto drop_fragment\n"
-			     "\t\tfib saddr . iif oif missing goto "
-			     "drop_source\n");
+	if (!r)
+		r = put_opening_set(out, "v6", "ipv6_addr");
+	if (!r)
+		r = buf_put_str(out,
+				"\n\tchain from_sandbox {\n"
+				"\t\t" NEIGHBOURS " accept\n"
+				"\t\tip frag-off & 0x1fff != 0 goto "
+				"drop_fragment\n"
+				"\t\texthdr frag exists goto drop_fragment\n"
+				"\t\tfib saddr . iif oif missing goto "
+				"drop_source\n");
+	if (!r)
+		r = put_opening(out, config, "v4", "ip saddr");
+	if (!r)
+		r = put_opening(out, config, "v6", "ip6 saddr");
 	if (!r)
 		r = put_tproxy(out, config, "ip", "ipv4", LISTENERS_ADDR_V4);
 	if (!r && rules->ipv6)
 		r = put_tproxy(out, config, "ip6", "ipv6",
 			       "[" LISTENERS_ADDR_V6 "]");
 	if (!r)
-		r = buf_put_str(out, rules->queue
-					 ? "\t\tgoto ask\n\t}\n"
-					 : "\t\tgoto drop_undecided\n\t}\n");
+		r = buf_put_str(
+			out, rules->queue ? "\t\tgoto ask\n\t}\n"
+					  : "\t\tgoto drop_undecided\n\t}\n");
 	return r;
 }
 

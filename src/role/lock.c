@@ -39,6 +39,7 @@
 #include "src/role/links.h"
 #include "src/role/lock_bridge.h"
 #include "src/role/lock_device.h"
+#include "src/role/lock_pace.h"
 #include "src/role/lock_script.h"
 #include "src/role/lock_set.h"
 #include "src/role/nfnl.h"
@@ -112,8 +113,13 @@ static int script_run(const struct lock *l, bool fresh)
 static int exchange_try(struct lock *l)
 {
 	int r = lock_devices_refill(&l->devices, &l->change);
+	size_t cursor = 0;
+	struct held *h;
 
 	lock_set_refill(&l->sets, &l->change);
+	lock_pace_flush(&l->change);
+	while ((h = map_next(&l->held, &cursor, NULL)))
+		lock_pace_set(&l->change, &h->what, true);
 	return r ? r : nfnl_commit(&l->change, l->nfnl_fd);
 }
 
@@ -328,7 +334,8 @@ static const char *refused(const struct lock *l, const struct msg_lock *m)
 static void tidy(const struct msg_lock *m, struct msg_lock *ret)
 {
 	*ret = (struct msg_lock){ .addr_count = m->addr_count,
-				  .has_mac = m->has_mac };
+				  .has_mac = m->has_mac,
+				  .bytes_per_s = m->bytes_per_s };
 	(void)snprintf(ret->id, sizeof(ret->id), "%s", m->id);
 	(void)snprintf(ret->iface, sizeof(ret->iface), "%s", m->iface);
 	(void)snprintf(ret->port, sizeof(ret->port), "%s", m->port);
@@ -340,6 +347,8 @@ static void tidy(const struct msg_lock *m, struct msg_lock *ret)
 static void held_free(struct lock *l, struct held *h)
 {
 	lock_set_own(&l->sets, pending(l), &h->what, false);
+	if (pending(l))
+		lock_pace_set(&l->change, &h->what, false);
 	lock_device_disown(&l->devices, &h->what);
 	free(h);
 }
@@ -376,6 +385,8 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	old = map_set(&l->held, id, h);
 	if (old)
 		held_free(l, old);
+	if (pending(l))
+		lock_pace_set(&l->change, &h->what, true);
 	device = lock_device_name(&h->what);
 	if (!link_find(device, &link))
 		lock_device_wait(&l->devices, &link);

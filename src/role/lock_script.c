@@ -34,6 +34,10 @@
  * So an interface is under the lock from the moment the sets say so. The mark
  * is cleared: it decides nothing further on.
  *
+ * What the kernel forwards for a sandbox (UDP, ICMP) has the pace of its policy:
+ * each address is an element of a set with a rate of its own, in each direction,
+ * and a packet that is over it is dropped.
+ *
  * A port's frames may go to the bridge itself and nowhere else (bridge): by the
  * names of registered ports, and of every other port that a sandbox bridge was
  * seen to have. A hardware address that one of them owns is not learned
@@ -52,6 +56,8 @@
 
 enum { REASONS_MAX = 8 };
 
+#define A_RATE "limit rate over 1 bytes/second;"
+
 static const struct {
 	const char *family, *chains, *declare;
 	enum drop_reason reasons[REASONS_MAX];
@@ -66,13 +72,20 @@ static const struct {
 	  "\tset any_link_local { type ifname; }\n",
 	  { DROP_OPTIONS, DROP_SOURCE, DROP_ROUTER, DROP_NEIGHBOUR, DROP_MAC,
 	    DROP_FRAME, DROP_NUM } },
-	{ "inet", "prerouting check",
+	{ "inet", "prerouting check pace",
 	  "\tset held { type ifname; }\n"
 	  "\tset own4 { type ifname . ipv4_addr; }\n"
 	  "\tset own6 { type ifname . ipv6_addr; }\n"
+	  /* every element has a rate of its own (lock_pace.c) */
+	  "\tset out4 { type ifname . ipv4_addr; " A_RATE " }\n"
+	  "\tset out6 { type ifname . ipv6_addr; " A_RATE " }\n"
+	  "\tset in4 { type ifname . ipv4_addr; " A_RATE " }\n"
+	  "\tset in6 { type ifname . ipv6_addr; " A_RATE " }\n"
 	  "\tchain prerouting { type filter hook prerouting priority -450; "
+	  "policy accept; }\n"
+	  "\tchain pace { type filter hook forward priority filter - 1; "
 	  "policy accept; }\n",
-	  { DROP_SOURCE, DROP_NUM } },
+	  { DROP_SOURCE, DROP_LIMIT, DROP_NUM } },
 	{ "arp", "input check",
 	  "\tset held { type ifname; }\n"
 	  "\tset own4 { type ifname . ipv4_addr; }\n"
@@ -191,6 +204,12 @@ static const char rules_behind[] =
 	"\t\tiifname @held goto drop_source\n"
 	"\t\tiifname . ip saddr @own4 goto drop_source\n"
 	"\t\tiifname . ip6 saddr @own6 goto drop_source\n"
+	"\t}\n"
+	"\tchain pace {\n"
+	"\t\tiifname . ip saddr @out4 goto drop_limit\n"
+	"\t\tiifname . ip6 saddr @out6 goto drop_limit\n"
+	"\t\toifname . ip daddr @in4 counter drop\n"
+	"\t\toifname . ip6 daddr @in6 counter drop\n"
 	"\t}\n"
 	"}\n"
 	"table arp " LOCK_TABLE " {\n"

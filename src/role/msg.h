@@ -282,6 +282,7 @@ struct msg_lock {
 	char port[MSG_IFACE_SIZE]; /* its port of the bridge iface, or "" */
 	uint32_t addr_count;
 	uint32_t has_mac;
+	uint64_t bytes_per_s; /* of flows, in each direction; 0 = any */
 	uint8_t mac[6];
 	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip */
 };

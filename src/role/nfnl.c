@@ -11,6 +11,7 @@
 #include "src/role/nfnl.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -24,6 +25,7 @@
 #include "src/base/fd.h"
 
 enum {
+	PACKET_MAX = 65536,
 	BYTES_MAX = 256 * 1024 * 1024, /* every element of 65536 sandboxes */
 	REPLY_BYTES = 32 * 1024,
 	/* before anything else in a device's ingress */
@@ -73,6 +75,13 @@ static void put_str(struct nfnl *n, uint16_t type, const char *s)
 static void put_be32(struct nfnl *n, uint16_t type, int value)
 {
 	uint32_t be = htonl((uint32_t)value);
+
+	put_attr(n, type, &be, sizeof(be));
+}
+
+static void put_be64(struct nfnl *n, uint16_t type, uint64_t value)
+{
+	uint64_t be = htobe64(value);
 
 	put_attr(n, type, &be, sizeof(be));
 }
@@ -150,8 +159,27 @@ static size_t change(struct nfnl *n, const struct nfnl_table *t, uint16_t verb,
 	return at;
 }
 
-void nfnl_element(struct nfnl *n, const struct nfnl_table *t, const char *set,
-		  struct span key, bool add)
+/* limit rate over bytes_per_s bytes/second, a packet of any size among them */
+static void put_limit(struct nfnl *n, uint64_t bytes_per_s)
+{
+	size_t expr = nest(n, NFTA_SET_ELEM_EXPR), body;
+	uint64_t burst =
+		bytes_per_s < PACKET_MAX ? PACKET_MAX - bytes_per_s : 0;
+
+	put_str(n, NFTA_EXPR_NAME, "limit");
+	body = nest(n, NFTA_EXPR_DATA);
+	put_be64(n, NFTA_LIMIT_RATE, bytes_per_s);
+	put_be64(n, NFTA_LIMIT_UNIT, 1);
+	put_be32(n, NFTA_LIMIT_BURST, (int)burst);
+	put_be32(n, NFTA_LIMIT_TYPE, NFT_LIMIT_PKT_BYTES);
+	put_be32(n, NFTA_LIMIT_FLAGS, NFT_LIMIT_F_INV);
+	nest_end(n, body);
+	nest_end(n, expr);
+}
+
+static void put_element(struct nfnl *n, const struct nfnl_table *t,
+			const char *set, struct span key, bool add,
+			uint64_t bytes_per_s)
 {
 	size_t at = change(n, t, add ? NFT_MSG_NEWSETELEM : NFT_MSG_DELSETELEM,
 			   add ? NLM_F_CREATE : 0);
@@ -163,9 +191,23 @@ void nfnl_element(struct nfnl *n, const struct nfnl_table *t, const char *set,
 	data = nest(n, NFTA_SET_ELEM_KEY);
 	put_attr(n, NFTA_DATA_VALUE, key.ptr, key.len);
 	nest_end(n, data);
+	if (bytes_per_s)
+		put_limit(n, bytes_per_s);
 	nest_end(n, element);
 	nest_end(n, list);
 	message_end(n, at);
+}
+
+void nfnl_element(struct nfnl *n, const struct nfnl_table *t, const char *set,
+		  struct span key, bool add)
+{
+	put_element(n, t, set, key, add, 0);
+}
+
+void nfnl_element_limit(struct nfnl *n, const struct nfnl_table *t,
+			const char *set, struct span key, uint64_t bytes_per_s)
+{
+	put_element(n, t, set, key, bytes_per_s != 0, bytes_per_s);
 }
 
 void nfnl_flush_set(struct nfnl *n, const struct nfnl_table *t, const char *set)

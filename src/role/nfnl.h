@@ -37,6 +37,10 @@ void nfnl_fini(struct nfnl *n);
  * is there is fine; removing what is not fails the transaction (ENOENT). */
 void nfnl_element(struct nfnl *n, const struct nfnl_table *t, const char *set,
 		  struct span key, bool add);
+/* The same for a set whose elements are limits: bytes per second at most, "over"
+ * matches. 0: the element is removed. One that is there keeps its rate. */
+void nfnl_element_limit(struct nfnl *n, const struct nfnl_table *t,
+			const char *set, struct span key, uint64_t bytes_per_s);
 /* Removes every element. */
 void nfnl_flush_set(struct nfnl *n, const struct nfnl_table *t,
 		    const char *set);

@@ -158,7 +158,8 @@ class Sallyport(Gateway):
             "upstream": {"trustSystem": False,
                          "trustFiles": [f"{self.place.tmp}/origin-ca.crt"]},
             "vault": {"keyFile": str(key)},
-            "limits": {"connections": 16384, "upstreamIdle": 16384, "mintsPerSecond": 0},
+            "limits": {"connections": 16384, "upstreamIdle": 16384, "mintsPerSecond": 0,
+                       "connectionsPerSecond": 0, "dnsPerSecond": 0, "synsPerSecond": 0},
         }))
 
     def _answers(self):

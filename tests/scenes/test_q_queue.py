@@ -539,6 +539,101 @@ def test_limit_of_new_flows(lab):
         assert lab.record(kind="flow", reason="limit")
 
 
+PACE = """
+import socket, sys, time
+# sends for some seconds, as fast as rate says; how many bytes a second came back
+address, rate, seconds, size = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), 1000
+s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+s.setblocking(False)
+s.connect((address, 7000))
+sent = got = 0
+began = time.monotonic()
+while time.monotonic() - began < seconds:
+    for _ in range(64):
+        try:
+            got += len(s.recv(2000)) + 28
+        except OSError:
+            break
+    if sent < (time.monotonic() - began) * rate:
+        try:
+            s.send(b"." * size)
+            sent += size + 28
+        except OSError:
+            pass
+    else:
+        time.sleep(0.0005)
+print(int(sent / seconds), int(got / seconds))
+"""
+
+
+def pace(sandbox, address, rate=1e6, seconds=4):
+    return tuple(int(n) for n in sandbox.python(PACE, address, rate, seconds, check=True).stdout.split())
+
+
+@pytest.mark.parametrize("address", [V4, V6])
+def test_flows_have_the_pace_of_the_policy(lab, address):
+    """bytesPerSecond is for UDP, too; in force at once, also for flows that are there."""
+    one, two = lab.sandboxes
+    with lab.policy(BOTH):
+        free = pace(one, address)
+        assert free[1] > 500_000, free
+    with lab.policy(BOTH, limits={"bytesPerSecond": 100_000}):
+        held = pace(one, address)
+        # a second's worth may be saved up: five seconds' worth in four
+        assert held[0] > 500_000 and 60_000 < held[1] < 150_000, held
+        # each has its own
+        other = two.popen("/usr/bin/python3", "-c", PACE, address, "1e6", "4", stdout=subprocess.PIPE, text=True)
+        mine = pace(one, address)[1]
+        theirs = int(other.communicate(timeout=20)[0].split()[1])
+        assert mine > 60_000 and theirs > 60_000, (mine, theirs)
+        lab.record(kind="packet", reason="limit", sandbox=one.id)
+        assert ask(one, address)[0] in ("echo hello", "timeout")
+    with lab.policy(BOTH):
+        assert pace(one, address, seconds=2)[1] > 500_000
+    rates = in_gateway(lab, "nft", "list", "table", "inet", "sallyport_lock").stdout
+    assert "bytes/second }" not in rates and "kbytes/second" not in rates, rates
+
+
+POUR = """
+import socket, sys, time
+# whoever asks gets a MB/s for three seconds
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 7002))
+print("ready", flush=True)
+while True:
+    _, who = s.recvfrom(100)
+    began, n = time.monotonic(), 0
+    while time.monotonic() - began < 3:
+        if n < (time.monotonic() - began) * 1000:
+            s.sendto(b"." * 972, who)
+            n += 1
+        else:
+            time.sleep(0.0005)
+"""
+
+
+def test_what_comes_to_a_sandbox_has_the_pace_too(lab):
+    """One small question, much more than the rate in answers."""
+    drink = "import socket,sys,time\n" \
+        "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(0.5)\n" \
+        f"s.connect(('{V4}',7002)); s.send(b'pour'); got=0; end=time.monotonic()+3\n" \
+        "while time.monotonic()<end:\n" \
+        "    try: got+=len(s.recv(2000))+28\n" \
+        "    except TimeoutError: pass\n" \
+        "print(got//3)"
+    server = lab.in_origin("/usr/bin/python3", "-c", POUR, V4, stdout=subprocess.PIPE, text=True)
+    assert server.stdout.readline() == "ready\n"
+    try:
+        with lab.policy(BOTH):
+            free = int(lab.sandboxes[0].python(drink, check=True).stdout)
+        time.sleep(0.5)
+        with lab.policy(BOTH, limits={"bytesPerSecond": 100_000}):
+            held = int(lab.sandboxes[0].python(drink, check=True).stdout)
+    finally:
+        server.terminate()
+    assert free > 600_000 and 80_000 < held < 160_000, (free, held)
+
+
 # -- the rules -------------------------------------------------------------------
 
 

@@ -199,6 +199,63 @@ def test_a_flood_of_one_is_not_the_others_delay(lab):
     assert busy[len(busy) // 2] < 0.25 and busy[-1] < 3.2, busy
 
 
+SYNS = """
+import socket, struct, sys, time
+# first packets of TCP, from a raw socket, as fast as they go
+own, to, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+def checksum(data):
+    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", 0xFFFF - total)
+pseudo = socket.inet_aton(own) + socket.inet_aton(to) + struct.pack(">HH", 6, 20)
+packets = []
+for port in range(1024, 65000, 3):
+    head = struct.pack(">HHIIBBHHH", port, 443, port, 0, 5 << 4, 2, 64000, 0, 0)
+    packets.append(head[:16] + checksum(pseudo + head) + head[18:])
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+sent, end = 0, time.monotonic() + seconds
+while time.monotonic() < end:
+    for packet in packets[:2000]:
+        s.sendto(packet, (to, 0))
+        sent += 1
+    packets = packets[2000:] + packets[:2000]
+print(sent)
+"""
+
+
+def test_a_flood_of_handshakes_does_not_reach_the_shared_queue(lab):
+    """What is over the rate is dropped in front of the listeners, and said."""
+    a, b = lab.sandboxes
+
+    def held():
+        rules = run("ip", "netns", "exec", lab.gw, "nft", "list", "chain", "inet", "sallyport", "from_sandbox").stdout
+        line = next(x for x in rules.splitlines() if "@opening_v4" in x)
+        return int(line.split("packets ")[-1].split()[0])
+    before, records = held(), len(lab.records(kind="packet", reason="limit", sandbox=a.id))
+    # answers are not waited for
+    a.run("iptables", "-A", "OUTPUT", "-p", "tcp", "--tcp-flags", "RST", "RST", "-j", "DROP", check=True)
+    p = a.popen("/usr/bin/python3", "-c", SYNS, a.v4, ORIGIN4, "5", stdout=subprocess.PIPE, text=True)
+    try:
+        time.sleep(0.5)
+        took = []
+        for i in range(6):
+            began = time.monotonic()
+            assert b.curl(f"https://api.lab.test/calm{i}")[0] == 200
+            took.append(time.monotonic() - began)
+            time.sleep(0.3)
+    finally:
+        sent = int(p.communicate(timeout=30)[0])
+        a.run("iptables", "-F", "OUTPUT")
+    print(f"{sent} first packets; the neighbour took {[round(t, 3) for t in took]} s")
+    assert sent > 20000
+    # five seconds of 2000, and as many saved up
+    assert held() - before >= sent - 13000, (held() - before, sent)
+    assert sorted(took)[-2] < 1, took
+    assert len(lab.records(kind="packet", reason="limit", sandbox=a.id)) > records
+    lab.wait(lambda: a.curl("https://api.lab.test/later")[0] == 200, 15, "its own connections")
+
+
 # -- bytes -------------------------------------------------------------------------
 
 MBYTE = 1000 * 1000

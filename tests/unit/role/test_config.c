@@ -116,7 +116,7 @@ static const char full[] =
 	" \"connectMs\": 106, \"drainMs\": 0, \"serverFirstMs\": 107},\n"
 	"\"limits\": {\"headBytes\": 4096, \"connections\": 2,\n"
 	" \"connectionsPerSecond\": 3, \"bytesPerSecond\": 4294967295,\n"
-	" \"dnsPerSecond\": 5, \"mintsPerSecond\": 0,\n"
+	" \"dnsPerSecond\": 5, \"mintsPerSecond\": 0, \"synsPerSecond\": 9,\n"
 	" \"upstreamIdle\": 0, \"leafCache\": 16},\n"
 	"\"http2\": {\"streams\": 8, \"sandboxStreams\": 9,\n"
 	" \"sandboxHeldBytes\": 4294967295, \"earlyResets\": 10,\n"
