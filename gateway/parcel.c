@@ -118,6 +118,7 @@ static void parcel_apply(struct worker *w, struct parcel *p)
 		return;
 	case PARCEL_BINDINGS:
 		facts_put_bindings(&w->facts, span_str(p->scope), p->bindings);
+		w->bindings_dirty = true;
 		return;
 	case PARCEL_NODE:
 		apply_node(w, &p->node);
@@ -133,7 +134,7 @@ static void parcel_apply(struct worker *w, struct parcel *p)
 		break;
 	case PARCEL_BARRIER:
 		facts_settle(&w->facts);
-		if (w->facts_dirty)
+		if (w->facts_dirty || w->bindings_dirty)
 			worker_facts_changed(w);
 		return;
 	case PARCEL_STATUS:

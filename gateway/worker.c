@@ -44,9 +44,11 @@ const char *worker_counter_name(enum worker_counter which)
 
 void worker_facts_changed(struct worker *w)
 {
-	w->facts_dirty = false;
-	flow_desk_changed(w->flows);
-	facts_settle(&w->facts);
+	if (w->facts_dirty) {
+		flow_desk_changed(w->flows);
+		facts_settle(&w->facts);
+	}
+	w->facts_dirty = w->bindings_dirty = false;
 	list_for_each(it, &w->sessions)
 		session_recheck(container_of(it, struct session, link));
 }
@@ -115,7 +117,7 @@ static void on_turn_end(void *ctx)
 {
 	struct worker *w = ctx;
 
-	if (w->facts_dirty)
+	if (w->facts_dirty || w->bindings_dirty)
 		worker_facts_changed(w);
 	h2_conns_settle(w);
 	audit_log_flush(w->audit_log);

@@ -89,7 +89,8 @@ struct worker {
 	struct dns_server *dns;
 	struct flow_desk *flows; /* of the first worker; else NULL */
 	int probe; /* any socket: asks the kernel for names of interfaces */
-	bool facts_dirty; /* worker_facts_changed() is due */
+	/* worker_facts_changed() is due; bindings decide nothing about flows */
+	bool facts_dirty, bindings_dirty;
 	bool draining;
 	uint64_t exhausted_ms; /* when descriptors last ran out; 0 never */
 	struct timer drain;    /* looks whether the last session is gone */

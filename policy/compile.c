@@ -144,6 +144,8 @@ static void put_rule(struct compiler *c, uint32_t index)
 	mark_target(&rule->target, &record);
 	if (policy_rule_is_constrained(rule))
 		record.flags |= RULE_CONSTRAINED;
+	if (record.flags & RULE_CONSTRAINED && !(record.flags & RULE_ADDRESS))
+		c->head.looks_inside = 1;
 	if (record.flags & RULE_ADDRESS && rule->action == VERDICT_DENY)
 		c->head.address_denies = 1;
 	if (rule->port_count == 1) {
@@ -362,6 +364,7 @@ int policy_compile(const struct policy_model *m, uint64_t generation,
 	take_rules(&c, m->rules, m->rule_count);
 	c.head.generation = generation;
 	c.head.default_action = (uint8_t)m->default_action;
+	c.head.looks_inside = m->inspect_count > 0;
 	c.head.line = m->line;
 	c.head.limits = m->limits;
 	return compile(&c, m->name, m->file, out);

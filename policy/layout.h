@@ -35,7 +35,7 @@
 
 enum {
 	SNAPSHOT_MAGIC = 0x53504f4c, /* "LOPS" */
-	SNAPSHOT_VERSION = 3,
+	SNAPSHOT_VERSION = 4,
 	SNAPSHOT_MAX_BYTES = 1024 * 1024 * 1024,
 	SNAPSHOT_ALIGN = 16,
 
@@ -83,7 +83,8 @@ struct snapshot_head {
 	uint8_t is_overlay;
 	uint8_t default_action; /* enum verdict_kind */
 	uint8_t address_denies; /* some rule denies an address */
-	uint8_t unused[5];
+	uint8_t looks_inside;	/* at requests to some name */
+	uint8_t unused[4];
 	struct policy_limits limits; /* said by the policy; else UNSAID */
 	struct snap_string name, file;
 	struct snap_section sections[SECTION_NUM];

@@ -110,6 +110,9 @@ uint64_t snapshot_generation(const struct snapshot *s);
 uint32_t snapshot_rule_count(const struct snapshot *s);
 /* Name of the policy. */
 struct span snapshot_name(const struct snapshot *s);
+/* Is there a name whose requests it wants to see, by the inspect list or a rule
+ * with methods or paths? */
+bool snapshot_looks_inside(const struct snapshot *s);
 /* Never out of the bounds of policy_limit_max(), or LIMIT_UNSAID. */
 const struct policy_limits *snapshot_limits(const struct snapshot *s);
 

@@ -72,6 +72,7 @@ static bool check_head(const struct snapshot_head *h)
 	       h->deny_count <= h->sections[SECTION_NOTES].count &&
 	       h->is_overlay <= 1 && (h->is_overlay || !h->deny_count) &&
 	       h->default_action <= VERDICT_ALLOW && h->address_denies <= 1 &&
+	       h->looks_inside <= 1 &&
 	       check_limits(&h->limits) && check_string(h, h->name) &&
 	       check_string(h, h->file);
 }
@@ -240,6 +241,11 @@ uint32_t snapshot_rule_count(const struct snapshot *s)
 struct span snapshot_name(const struct snapshot *s)
 {
 	return snap_text(s->head, s->head->name);
+}
+
+bool snapshot_looks_inside(const struct snapshot *s)
+{
+	return s->head->looks_inside;
 }
 
 const struct policy_limits *snapshot_limits(const struct snapshot *s)

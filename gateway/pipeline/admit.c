@@ -7,8 +7,9 @@
  * rules); what is left is the destination, proved by name. No: the address
  * that the sandbox dialled may still be allowed by an address rule; then it is
  * the destination, and the name in the payload proves nothing: no credential
- * is ever bound to it. TLS without a name has only the second way; for what is
- * neither TLS nor HTTP there is admit_unnamed.c.
+ * is ever bound to it. TLS without a name has only the second way, and is no way
+ * around inspection; that, and what is neither TLS nor HTTP, is in
+ * admit_unnamed.c.
  */
 
 #include "gateway/pipeline/admit.h"
@@ -49,6 +50,8 @@ static enum step admit_original(struct admission *a,
 	if (!decide_address(a->worker, a->sandbox, &d->original,
 			    ADDRESS_ORIGINAL))
 		return deny(a, AUDIT_REASON_ADDRESS, 403);
+	if (!d->host.len && admit_nameless(a) == STEP_DENY)
+		return STEP_DENY;
 
 	d->by_name = false;
 	d->source = ADDRESS_ORIGINAL;

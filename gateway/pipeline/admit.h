@@ -41,5 +41,12 @@ enum step admit_start(struct admission *a, admit_fn *fn, void *ctx);
 /* The same for a destination of SCHEME_TCP without a name; never waits. Reason
  * NOT_TLS_OR_HTTP: allowed, were it TLS or HTTP that can be looked into. */
 enum step admit_unnamed(struct admission *a);
+/* TLS without a name to .original, which policy allows by address or default;
+ * the grant is made. STEP_NEXT; or STEP_DENY, reason NO_SNI: nothing of what is
+ * known of the address lets it pass unseen, or POLICY: its names are denied. */
+enum step admit_nameless(struct admission *a);
+/* A tunnel that was admitted and passes unseen: may it, still? */
+bool admit_may_stay_unseen(struct worker *w, struct sandbox *s,
+			   const struct destination *d);
 /* No callback any more; safe at any time. */
 void admit_cancel(struct admission *a);

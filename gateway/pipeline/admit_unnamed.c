@@ -17,6 +17,12 @@
  *     no credential is ever bound to the connection.
  *   - Else it is denied, with the verdict on the first name.
  *
+ * TLS without a name (no SNI, or none but inside of ECH) to an address that no rule
+ * names is weighed the same way: it is refused where a name of the address is to
+ * be seen, or is denied. Where DNS told no name, it is refused if the policy looks
+ * into requests at all: whoever knows the address from elsewhere would get around
+ * that.
+ *
  * The address guard then has its say as for every other connection: an address
  * that a name led to must be public, unless the name is pinned to it.
  */
@@ -31,6 +37,8 @@
 #include "gateway/worker.h"
 #include "src/base/err.h"
 #include "src/io/loop.h"
+
+enum { RECHECK_ARENA_BYTES = 16 * 1024 };
 
 /* What the names come to. */
 struct weighed {
@@ -119,6 +127,63 @@ static enum step deny(struct admission *a, enum audit_reason reason)
 	a->reason = reason;
 	a->status = 403;
 	return STEP_DENY;
+}
+
+/* Does policy look at requests to any name at all? */
+static bool looks_inside(const struct worker *w, const struct sandbox *s)
+{
+	const struct snapshot *policy = facts_policy(&w->facts, s);
+	const struct snapshot *overlay = facts_overlay(&w->facts);
+
+	return (policy && snapshot_looks_inside(policy)) ||
+	       (overlay && snapshot_looks_inside(overlay));
+}
+
+enum step admit_nameless(struct admission *a)
+{
+	struct destination *d = a->destination;
+	struct weighed g = { .admission = a, .asked = *d };
+
+	if (a->verdict.by_address)
+		return STEP_NEXT;
+	weigh(&g);
+	if (!g.first.len && !g.allowed.len)
+		return looks_inside(a->worker, a->sandbox)
+			       ? deny(a, AUDIT_REASON_NO_SNI)
+			       : STEP_NEXT;
+	if (!g.must_see && g.allowed.len)
+		return STEP_NEXT;
+	d->host = g.allowed.len ? g.allowed : g.first;
+	a->learned = true;
+	a->verdict = g.verdict;
+	return deny(a, g.must_see ? AUDIT_REASON_NO_SNI : AUDIT_REASON_POLICY);
+}
+
+bool admit_may_stay_unseen(struct worker *w, struct sandbox *s,
+			   const struct destination *d)
+{
+	struct destination as = *d;
+	struct arena arena;
+	struct admission a = {
+		.worker = w,
+		.sandbox = s,
+		.arena = &arena,
+		.destination = &as,
+	};
+	bool may;
+
+	if (d->scheme == SCHEME_HTTPS && d->host.len)
+		return !bind_concerns(w, s, d); /* inspect: see the verdict */
+	if (!d->original.port)
+		return !bind_concerns_any(w, s, d); /* a proxy was told it */
+	arena_init(&arena, RECHECK_ARENA_BYTES);
+	as.host = (struct host){ 0 };
+	may = d->scheme == SCHEME_TCP ? admit_unnamed(&a) == STEP_NEXT
+				      : decide_connect(w, s, &as, &as.original,
+						       &arena, &a.verdict) &&
+						admit_nameless(&a) == STEP_NEXT;
+	arena_fini(&arena);
+	return may;
 }
 
 enum step admit_unnamed(struct admission *a)

@@ -602,7 +602,9 @@ static bool session_may_go_on(struct session *s)
 	if (s->state == SESSION_SNIFF || s->state == SESSION_OPENING)
 		may = may && v.inspect == grant_inspect(s->grant) &&
 		      v.passthrough == grant_passthrough(s->grant);
-	return may && !(tunnel && v.inspect && !v.passthrough);
+	if (!may || !tunnel || v.passthrough)
+		return may;
+	return !v.inspect && admit_may_stay_unseen(w, s->sandbox, d);
 }
 
 void session_recheck(struct session *s)

@@ -87,6 +87,38 @@ static const struct row rows[] = {
 	{ POLICY(ALLOW("9.8.7.0/24"), ""), "", "9.8.7.6", 22, "address", "" },
 };
 
+/* TLS without a name, which policy lets go to the address; .host is told only
+ * where it is refused for one. */
+static const struct row nameless[] = {
+	{ POLICY("", DEFAULT), "", WEB, 443, "", "" },
+	{ POLICY("", DEFAULT), B, WEB, 443, "", "" },
+	{ POLICY("", ""), B, WEB, 443, "policy", "" },
+	/* a name of the address is to be seen */
+	{ POLICY("", DEFAULT INSPECT(B)), B, WEB, 443, "no_sni", B },
+	{ POLICY("", DEFAULT INSPECT(B)), B " c.example", WEB, 443, "no_sni",
+	  B },
+	{ POLICY("", DEFAULT INSPECT(B)), "c.example", WEB, 443, "", "" },
+	{ POLICY("", DEFAULT INSPECT("'*.example'")), B, WEB, 443, "no_sni",
+	  B },
+	{ POLICY("", DEFAULT), A, WEB, 443, "no_sni", A }, /* bound */
+	{ POLICY("", DEFAULT), A, WEB, 8443, "", "" },
+	{ POLICY(DENY(GET(B)), DEFAULT), B, WEB, 443, "no_sni", B },
+	{ POLICY("", DEFAULT "  passthrough: [" A "]\n"), A, WEB, 443, "",
+	  "" },
+	/* or none is known, and policy looks into something */
+	{ POLICY("", DEFAULT INSPECT(B)), "", WEB, 443, "no_sni", "" },
+	{ POLICY(DENY(GET(B)), DEFAULT), "", WEB, 443, "no_sni", "" },
+	{ POLICY(DENY(GET("44.1.0.0/16")), DEFAULT), "", WEB, 443, "", "" },
+	/* a rule with the address outranks all of it */
+	{ POLICY(ALLOW(WEB), DEFAULT INSPECT(B)), B, WEB, 443, "", "" },
+	{ POLICY(ALLOW(WEB), DEFAULT INSPECT(B)), "", WEB, 443, "", "" },
+	{ POLICY(ALLOW(WEB), ""), A, WEB, 443, "", "" },
+	/* what is denied stays so */
+	{ POLICY(DENY(B), DEFAULT), B, WEB, 443, "policy", B },
+	{ POLICY(DENY(B), DEFAULT), B " c.example", WEB, 443, "", "" },
+	{ POLICY("", DEFAULT), "", "10.1.2.3", 443, "address", "" },
+};
+
 static void tell(struct world *w, const struct row *row)
 {
 	struct addr to = addr_of(row->address, row->port);
@@ -97,9 +129,10 @@ static void tell(struct world *w, const struct row *row)
 			    &to, 60, loop_now_ms(w->worker.loop));
 }
 
-static void assert_row(struct world *w, const struct row *row)
+static void assert_row(struct world *w, const struct row *row,
+		       enum scheme scheme)
 {
-	struct destination d = destination_of(SCHEME_TCP, NULL,
+	struct destination d = destination_of(scheme, NULL,
 					      addr_of(row->address, row->port));
 	struct arena arena;
 	struct admission a = {
@@ -115,7 +148,7 @@ static void assert_row(struct world *w, const struct row *row)
 	tell(w, row);
 	step = admit_start(&a, NULL, NULL); /* it never waits */
 	if (step != (row->reason[0] ? STEP_DENY : STEP_NEXT))
-		fail_msg("row %zu: %s", (size_t)(row - rows),
+		fail_msg("%s told %s: %s", row->policy, row->told,
 			 audit_reason_name(a.reason));
 	if (step == STEP_DENY) {
 		char reason[64];
@@ -151,7 +184,21 @@ static void unnamed__rows(void **state)
 		world_names(w, n);
 		world_own(w, "9.8.7.6/32");
 		world_bindings(w, "", binding, "secret");
-		assert_row(w, &rows[i]);
+		assert_row(w, &rows[i], SCHEME_TCP);
+		world_free(w);
+	}
+}
+
+static void nameless__rows(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(nameless); i++) {
+		struct world *w = world_new();
+
+		world_bindings(w, "", binding, "secret");
+		assert_row(w, &nameless[i], SCHEME_HTTPS);
 		world_free(w);
 	}
 }
@@ -170,7 +217,7 @@ static void unnamed__of_this_sandbox_and_address(void **state)
 	learned_add(w->gateway.learned, SPAN("other"), SPAN(A), &here, 60,
 		    now_ms);
 	learned_add(w->gateway.learned, SPAN("s"), SPAN(A), &there, 60, now_ms);
-	assert_row(w, &row);
+	assert_row(w, &row, SCHEME_TCP);
 }
 
 #define WORLD_TEST(fn) \
@@ -180,6 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unnamed__rows),
+		cmocka_unit_test(nameless__rows),
 		WORLD_TEST(unnamed__of_this_sandbox_and_address),
 	};
 
