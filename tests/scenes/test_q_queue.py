@@ -221,6 +221,47 @@ def test_a_real_quic_client_needs_the_rule(lab, tmp_path):
     server.terminate()
 
 
+@pytest.mark.skipif(not (shutil.which("gtlsclient") and shutil.which("gtlsserver")),
+                    reason="no QUIC client and server (ngtcp2) here")
+def test_dns_over_quic_is_refused_and_recorded(lab, tmp_path):
+    """RFC 9250: a real handshake of QUIC to UDP 853. Whatever allows UDP, only a rule with
+    exactly this address lets it pass."""
+    crt, key = lab.leaf("doq", "doq.lab.test", ELSEWHERE)
+    tmp_path.chmod(0o755)
+    pages, got = tmp_path / "pages", tmp_path / "got"
+    for folder in (pages, got):
+        folder.mkdir()
+        folder.chmod(0o777)
+    (pages / "dns-query").write_text("an answer")
+    run("ip", "-n", lab.org, "addr", "add", "11.22.33.53", "dev", "o0")
+    run("ip", "-n", lab.gw, "route", "add", "11.22.33.53", "via", ORIGIN4)
+    server = lab.in_origin("gtlsserver", "-q", "-d", pages, "11.22.33.53", "853", key, crt,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def fetch(seconds):
+        began = time.monotonic()
+        r = lab.sandboxes[0].run("timeout", seconds, "gtlsclient", "-q", "--exit-on-all-streams-close",
+                                 "--download", got, "11.22.33.53", "853", "https://doq.lab.test/dns-query")
+        return r.returncode == 0 and (got / "dns-query").exists(), time.monotonic() - began
+    try:
+        with lab.policy([rule("allow", "11.22.33.53", protocol="udp")]):
+            lab.wait(lambda: fetch("5")[0], 20, "the answer: the way is one")
+        (got / "dns-query").unlink()
+        for more in ({"defaultAction": "allow"}, {}):
+            for target, protocol in (("11.22.33.0/24", "udp"), ("0.0.0.0/0", "any")):
+                time.sleep(1)  # records are limited
+                before = len(lab.records(kind="flow", original="11.22.33.53:853", verdict="deny"))
+                with lab.policy([rule("allow", target, protocol=protocol)], **more):
+                    assert fetch("2")[0] is False
+                assert len(lab.records(kind="flow", original="11.22.33.53:853", verdict="deny")) > before
+        records = lab.records(kind="flow", original="11.22.33.53:853", verdict="deny")
+        assert {r["reason"] for r in records} <= {"policy", "cut"}, records
+        assert [r for r in records if "resolver" in r["decidedBy"]], records
+        assert not (got / "dns-query").exists()
+    finally:
+        server.terminate()
+
+
 @pytest.mark.parametrize("address", [V4, V6])
 def test_echo_requests_need_icmp(lab, address):
     sandbox = lab.sandboxes[0]
