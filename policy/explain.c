@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "policy/compile.h"
+#include "policy/foreign.h"
 #include "policy/layout.h"
 #include "src/base/err.h"
 
@@ -158,8 +159,8 @@ void policy_pair_fini(struct policy_pair *pair)
 void policy_pair_match(const struct policy_pair *pair,
 		       const struct policy_query *q, struct verdict *ret)
 {
-	policy_match(&pair->overlay, pair->has_policy ? &pair->policy : NULL, q,
-		     ret);
+	foreign_match(&pair->overlay, pair->has_policy ? &pair->policy : NULL,
+		      q, pair->foreign_allowed, ret);
 }
 
 const char *policy_pair_sentence(const struct policy_pair *pair,

@@ -14,7 +14,8 @@
 struct policy_pair {
 	struct buf overlay_bytes, policy_bytes;
 	struct snapshot overlay, policy;
-	bool has_policy; /* false: every question is denied */
+	bool has_policy;      /* false: every question is denied */
+	bool foreign_allowed; /* dns.allowForeignResolvers */
 };
 
 /* m may be NULL: no policy. 0 or what policy_compile() said. *ret is always
@@ -23,6 +24,7 @@ WUNRES int policy_pair_init(struct policy_pair *ret,
 			    const struct policy_set *set,
 			    const struct policy_model *m, uint64_t generation);
 void policy_pair_fini(struct policy_pair *pair);
+/* As the gateway does, resolvers of others among it. */
 void policy_pair_match(const struct policy_pair *pair,
 		       const struct policy_query *q, struct verdict *ret);
 const char *policy_pair_sentence(const struct policy_pair *pair,

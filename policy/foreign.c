@@ -167,3 +167,13 @@ void foreign_refuse(struct verdict *v)
 		.generation = v->generation,
 	};
 }
+
+void foreign_match(const struct snapshot *overlay,
+		   const struct snapshot *policy, const struct policy_query *q,
+		   bool foreign_allowed, struct verdict *ret)
+{
+	policy_match(overlay, policy, q, ret);
+	if (ret->kind == VERDICT_ALLOW && !foreign_allowed &&
+	    foreign_is_asked(q))
+		foreign_refuse(ret);
+}

@@ -30,3 +30,10 @@ bool foreign_is_request(struct span path, struct span content_type,
 bool foreign_is_asked(const struct policy_query *q);
 /* Denies what was allowed by something that does not name it. */
 void foreign_refuse(struct verdict *v);
+
+/* policy_match(), and then this: what the gateway does, and whoever explains
+ * it. foreign_allowed: the operator wants none of it
+ * (dns.allowForeignResolvers). */
+void foreign_match(const struct snapshot *overlay,
+		   const struct snapshot *policy, const struct policy_query *q,
+		   bool foreign_allowed, struct verdict *ret);

@@ -51,21 +51,14 @@ bool grant_passthrough(const struct grant *g)
 	return g->passthrough;
 }
 
-static void refuse_foreign(const struct worker *w, struct verdict *v)
-{
-	if (!w->config->dns_allow_foreign_resolvers)
-		foreign_refuse(v);
-}
-
 static void ask(struct worker *w, const struct sandbox *s,
 		const struct policy_query *q, struct verdict *ret)
 {
 	*ret = VERDICT_DENY_ALL;
 	if (!s->gone)
-		policy_match(facts_overlay(&w->facts),
-			     facts_policy(&w->facts, s), q, ret);
-	if (ret->kind == VERDICT_ALLOW && foreign_is_asked(q))
-		refuse_foreign(w, ret);
+		foreign_match(facts_overlay(&w->facts),
+			      facts_policy(&w->facts, s), q,
+			      w->config->dns_allow_foreign_resolvers, ret);
 }
 
 bool decide_name(struct worker *w, const struct sandbox *s, struct span host,
@@ -242,8 +235,9 @@ enum step stage_decide(struct request *req)
 		q.address = d->addr_count ? &d->addrs[i] : NULL;
 		ask(req->worker, req->sandbox, &q, &v);
 	} while (v.kind == VERDICT_ALLOW && ++i < d->addr_count);
-	if (is_foreign_request(req))
-		refuse_foreign(req->worker, &v);
+	if (!req->worker->config->dns_allow_foreign_resolvers &&
+	    is_foreign_request(req))
+		foreign_refuse(&v);
 	decide_audit(req->worker, req->sandbox, &v, req->arena, req->audit);
 	if (v.kind != VERDICT_ALLOW) {
 		req->audit->reason = AUDIT_REASON_POLICY;

@@ -26,6 +26,7 @@ struct explain {
 	struct opt_daemon daemon;
 	const char *file, *policy, *sandbox;
 	struct opt_list labels;
+	bool foreign_allowed;
 	struct opt_words words;
 };
 
@@ -40,14 +41,17 @@ static int explain_parse(struct explain *e, int argc, char **argv)
 		  "with --file: this policy, whatever it chooses", 'p' },
 		{ "label", OPT_LIST, &e->labels, "KEY=VALUE",
 		  "with --file: a label of the sandbox", 'l' },
+		{ "allow-foreign-resolvers", OPT_FLAG, &e->foreign_allowed,
+		  NULL, "with --file: as dns.allowForeignResolvers says", 0 },
 		OPTS_DAEMON(&e->daemon),
 		{ 0 },
 	};
 	const struct opt_usage usage = {
 		.line = "policy explain (--sandbox ID | --file PATH) "
-			"(URL [METHOD] | name HOST | connect HOST[:PORT])",
+			"(URL [METHOD] | name HOST | connect [tcp|udp|icmp] "
+			"HOST[:PORT] [at ADDRESS])",
 		.min = 1,
-		.max = 4,
+		.max = 5,
 		.opts = opts,
 	};
 
@@ -56,6 +60,11 @@ static int explain_parse(struct explain *e, int argc, char **argv)
 
 /* -- without a daemon ----------------------------------------------------- */
 
+static bool is_url(const struct explain *e)
+{
+	return strstr(e->words.items[0], "://") != NULL;
+}
+
 /* "GET https://..." from URL [METHOD]; other forms as they are. */
 static int question_put(const struct explain *e, struct buf *text)
 {
@@ -63,7 +72,7 @@ static int question_put(const struct explain *e, struct buf *text)
 	unsigned i;
 	int r = 0;
 
-	if (strstr(first, "://"))
+	if (is_url(e))
 		return buf_putf(text, "%s %s",
 				e->words.count > 1 ? e->words.items[1] : "GET",
 				first);
@@ -140,6 +149,7 @@ static int explain_file(const struct explain *e)
 	if (question_put(e, &text))
 		return CLI_USAGE;
 	r = policy_pair_init(&pair, set, model_find(e, set), 1);
+	pair.foreign_allowed = e->foreign_allowed;
 	r = r ? CLI_FAILED : answer(&pair, buf_peek(&text));
 	policy_pair_fini(&pair);
 	return r;
@@ -150,6 +160,7 @@ static int explain_file(const struct explain *e)
 static int explain_ask(const struct explain *e)
 {
 	struct buf body CLEANUP(buf_fini) = BUF_INIT(QUESTION_MAX);
+	struct buf text CLEANUP(buf_fini) = BUF_INIT(QUESTION_MAX);
 	struct api_reply reply CLEANUP_REPLY = { 0 };
 	char verdict[64], reason[2048], binding[256];
 	struct json_out out;
@@ -159,9 +170,15 @@ static int explain_ask(const struct explain *e)
 	json_start(&out, &body);
 	json_open_object(&out, NULL);
 	json_put_str(&out, "sandbox", e->sandbox);
-	json_put_str(&out, "url", e->words.items[0]);
-	json_put_str(&out, "method",
-		     e->words.count > 1 ? e->words.items[1] : "GET");
+	if (is_url(e)) {
+		json_put_str(&out, "url", e->words.items[0]);
+		json_put_str(&out, "method",
+			     e->words.count > 1 ? e->words.items[1] : "GET");
+	} else if (question_put(e, &text)) {
+		return CLI_USAGE;
+	} else {
+		json_put_text(&out, "words", buf_peek(&text));
+	}
 	json_close(&out);
 	if (json_done(&out) || api_init(&api, &e->daemon))
 		return CLI_USAGE;

@@ -239,6 +239,7 @@ void api_explain_get(void *ctx, struct httpd_request *r)
 		.url = httpd_query(r, "url"),
 		.method = httpd_query(r, "method"),
 		.address = httpd_query(r, "address"),
+		.words = httpd_query(r, "words"),
 	};
 
 	reply_explanation(ctx, r, httpd_query(r, "sandbox"), &q);
@@ -246,8 +247,8 @@ void api_explain_get(void *ctx, struct httpd_request *r)
 
 void api_explain_post(void *ctx, struct httpd_request *r)
 {
-	static const char *const known[] = { "sandbox", "url", "method",
-					     "address", NULL };
+	static const char *const known[] = { "sandbox", "url",	 "method",
+					     "address", "words", NULL };
 	struct json *j CLEANUP_JSON = NULL;
 	struct explain_query q = { 0 };
 	struct span sandbox = SPAN_NONE;
@@ -259,7 +260,8 @@ void api_explain_post(void *ctx, struct httpd_request *r)
 	    json_get_text(j, "question", "sandbox", &sandbox, &d) < 0 ||
 	    json_get_text(j, "question", "url", &q.url, &d) < 0 ||
 	    json_get_text(j, "question", "method", &q.method, &d) < 0 ||
-	    json_get_text(j, "question", "address", &q.address, &d) < 0) {
+	    json_get_text(j, "question", "address", &q.address, &d) < 0 ||
+	    json_get_text(j, "question", "words", &q.words, &d) < 0) {
 		api_invalid(r, &d);
 		return;
 	}

@@ -24,6 +24,12 @@ static int question_read(const struct explain_query *q,
 	struct buf text = BUF_INIT(EXPLAIN_TEXT_MAX);
 	int r;
 
+	if (q->words.len && (q->url.len || q->address.len))
+		return diag_set(d, 0, 0,
+				"words: found url or address beside it, "
+				"expected one of them");
+	if (q->words.len)
+		return policy_question_parse(q->words, ret, d);
 	if (!span_starts(q->url, SPAN("https://")) &&
 	    !span_starts(q->url, SPAN("http://")))
 		return diag_set(d, 0, 0,
@@ -69,11 +75,9 @@ static void verdict_put(struct json_out *o, const struct explain_query *q,
 	const struct snapshot *policy = e ? &e->snapshot : NULL;
 	const struct snapshot *overlay =
 		p->overlay ? &p->overlay->snapshot : NULL;
-	struct verdict v = VERDICT_DENY_ALL;
+	struct verdict v;
 
-	policy_match(overlay, policy, query, &v);
-	if (!q->foreign_allowed && foreign_is_asked(query))
-		foreign_refuse(&v);
+	foreign_match(overlay, policy, query, q->foreign_allowed, &v);
 	origin_put(o, overlay, policy, &v);
 	if (policy)
 		policy_limits_emit(o, snapshot_limits(policy));
@@ -126,10 +130,15 @@ int explain(const struct explain_query *asked, const struct policies *p,
 	json_start(&o, out);
 	json_open_object(&o, NULL);
 	json_put_text(&o, "sandbox", q.sandbox->id);
-	json_put_text(&o, "url", q.url);
-	json_put_text(&o, "method", q.method);
+	if (q.words.len) {
+		json_put_text(&o, "words", q.words);
+	} else {
+		json_put_text(&o, "url", q.url);
+		json_put_text(&o, "method", q.method);
+	}
 	verdict_put(&o, &q, &question.query, p);
-	binding_put(&o, &q, &question.query, vault);
+	if (!q.words.len)
+		binding_put(&o, &q, &question.query, vault);
 	json_close(&o);
 	policy_question_fini(&question);
 	return json_done(&o);

@@ -481,6 +481,41 @@ def test_explain_says_what_happens(lab, sandbox, method, url):
     assert offline.stdout.split(":", 1)[1].strip() == said["sentence"]
 
 
+@pytest.mark.parametrize("words,verdict,text", [
+    ("name pinned.lab.test", "allow", "allowed by rule 1"),
+    ("name dns.quad9.net", "deny", "resolver of others"),
+    ("connect pinned.lab.test:853", "deny", "resolver of others"),
+    ("connect 1.1.1.1:443", "deny", "resolver of others"),
+    ("connect udp 203.0.113.9:7000", "allow", "allowed by rule 2"),
+    ("connect udp 203.0.113.9:443", "deny", "default action"),
+    ("connect icmp 203.0.113.9", "allow", "default action"),
+    ("connect udp pinned.lab.test:9 at 203.0.113.9", "allow", "default action"),
+    ("POST https://pinned.lab.test/dns-query", "deny", "resolver of others")])
+def test_explain_says_the_same_of_flows_and_resolvers(lab, sandbox, words, verdict, text):
+    """The API, the command line with a daemon, and without one."""
+    load(lab, a_yaml="""
+policies:
+  - name: all
+    sandboxes: {ids: ["sandbox-*"]}
+    defaultAction: allow
+    egress:
+      - {action: allow, target: "*.lab.test"}
+      - {action: allow, target: 203.0.113.0/24, protocol: udp, ports: [7000]}
+""")
+    said = lab.admin.call("POST", "/v1/explain", {"sandbox": sandbox.id, "words": words}, expect=200)[1]
+    assert said["verdict"] == verdict and text in said["sentence"], said
+    ask = words.split()
+    if "://" in words:
+        ask.reverse()  # URL, then method
+    for where in (("--socket", lab.admin.path), ("--file", lab.policies)):
+        r = run(BIN / "sallyport", "policy", "explain", *where, "--sandbox", sandbox.id, *ask, check=False)
+        assert r.returncode == (0 if verdict == "allow" else 1), r.stderr
+        assert r.stdout.split(": ", 1)[1].strip() == said["sentence"], (where, r.stdout)
+    r = run(BIN / "sallyport", "policy", "explain", "--file", lab.policies, "--allow-foreign-resolvers",
+            "--sandbox", sandbox.id, *ask, check=False)
+    assert ("resolver of others" in r.stdout) is False, r.stdout
+
+
 # -- the command line -------------------------------------------------------------------
 
 def sallyport(lab, *args, **kw):

@@ -456,6 +456,34 @@ static void explain__answers_as_the_gateway_would(void **state)
 			NULL),
 		    200, "\"source\":\"foreign resolver\"");
 
+	/* in words: names, connections and flows */
+	c = api(rig, "POST", "/v1/explain",
+		"{\"sandbox\":\"a\",\"words\":\"connect udp "
+		"x.example.com:123\"}");
+	assert_call(c, 200, "\"words\":\"connect udp x.example.com:123\"");
+	assert_call(c, 200, "\"verdict\":\"deny\"");
+	assert_null(strstr(c->body, "binding"));
+	assert_call(api(rig, "POST", "/v1/explain",
+			"{\"sandbox\":\"a\",\"words\":\"connect "
+			"x.example.com:22 at 192.0.2.1\"}"),
+		    200, "\"verdict\":\"allow\"");
+	assert_call(api(rig, "GET",
+			"/v1/explain?sandbox=a&words=name+x.example.com",
+			NULL),
+		    200, "\"verdict\":\"allow\"");
+	assert_call(api(rig, "POST", "/v1/explain",
+			"{\"sandbox\":\"a\",\"words\":\"connect udp "
+			"x.example.com:853\"}"),
+		    200, "\"verdict\":\"deny\"");
+	assert_call(api(rig, "POST", "/v1/explain",
+			"{\"sandbox\":\"a\",\"words\":\"connect sctp "
+			"x.example.com:1\"}"),
+		    400, "expected");
+	assert_call(api(rig, "POST", "/v1/explain",
+			"{\"sandbox\":\"a\",\"words\":\"name x.com\","
+			"\"url\":\"https://x.com/\"}"),
+		    400, "one of them");
+
 	assert_call(api(rig, "GET", "/v1/explain?sandbox=b&url=https://x.com",
 			NULL),
 		    404, "sandbox");
