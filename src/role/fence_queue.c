@@ -6,6 +6,11 @@
  * our mark. It is told from others' by what it says: the mark is ours. Before
  * a rule is made it is looked for, so that there is never more than one.
  *
+ * Of the two programs of that name the one that speaks to nf_tables is asked
+ * for: it is there whatever the node has chosen for itself, and it works in a
+ * confined service, while the legacy one wants CAP_NET_RAW and a lock file in
+ * /run. The kernel runs the rules of both.
+ *
  * Where the rule is missing, or was never possible, the table's last step
  * drops what it should have taken.
  */
@@ -42,7 +47,7 @@ enum {
 
 static const char *tool_path(const char *const paths[])
 {
-	for (; paths[1]; paths++)
+	for (; paths[1]; paths++) /* the last one is named in the log */
 		if (access(paths[0], X_OK) == 0)
 			break;
 	return paths[0];
@@ -50,9 +55,13 @@ static const char *tool_path(const char *const paths[])
 
 static const char *iptables_path(bool ipv6)
 {
-	static const char *const v4[] = { "/usr/sbin/iptables",
+	static const char *const v4[] = { "/usr/sbin/iptables-nft",
+					  "/sbin/iptables-nft",
+					  "/usr/sbin/iptables",
 					  "/sbin/iptables", NULL };
-	static const char *const v6[] = { "/usr/sbin/ip6tables",
+	static const char *const v6[] = { "/usr/sbin/ip6tables-nft",
+					  "/sbin/ip6tables-nft",
+					  "/usr/sbin/ip6tables",
 					  "/sbin/ip6tables", NULL };
 
 	return tool_path(ipv6 ? v6 : v4);

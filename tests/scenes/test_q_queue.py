@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import open_lab
-from lab import BIN, GATEWAY_O4, ORIGIN4, run
+from lab import BIN, GATEWAY_O4, ORIGIN4, SOURCE, run
 
 HERE = Path(__file__).parent
 ASK = ["/usr/bin/python3", HERE / "udp_ask.py"]
@@ -821,6 +821,45 @@ def test_without_iptables_all_but_tcp_is_dropped(lab):
             lab.start()
         assert ask(sandbox, V4)[0] == "echo hello"
     assert not heard(lab, " unasked")
+
+
+# What systemd makes of the unit's ProtectSystem=strict and CapabilityBoundingSet, with
+# iptables being the legacy one by the system's choice: it would need a lock file in /run
+# and CAP_NET_RAW.
+UNIT = """
+set -e
+cp -a /etc/alternatives "$1"
+for tool in iptables ip6tables; do ln -sf /usr/sbin/$tool-legacy "$1/alternatives/$tool"; done
+mount --bind "$1/alternatives" /etc/alternatives
+for place in /usr /etc /run /var; do mount --rbind $place $place; mount -o remount,bind,ro $place; done
+shift
+capabilities=$(sed -n '/^CapabilityBoundingSet=/,/[^\\\\]$/p' "$1" | tr -d '\\\\' | tr '\\n\\t' '  ' |
+    sed 's/^CapabilityBoundingSet=//; s/CAP_/+/g' | tr 'A-Z' 'a-z' | tr -s ' ' ',')
+shift
+if touch /run/xtables.lock.of-the-test 2>/dev/null; then exit 1; fi
+exec setpriv --bounding-set "-all,${capabilities%,}" --no-new-privs "$@"
+"""
+
+
+def test_works_in_the_sandbox_of_the_unit(lab):
+    if lab.admin.get("/v1/status")["flows"]["queue"] != "xtables":
+        pytest.skip("the queue's rule is nft's here")
+    sandbox = lab.sandboxes[0]
+    place = lab.tmp / "alternatives-of-legacy"
+    place.mkdir()
+    unit = SOURCE / "deploy" / "systemd" / "sallyport.service"
+    with lab.policy(BOTH):
+        lab.stop()
+        try:
+            lab.start("unshare", "-m", "sh", "-c", UNIT, "sh", place, unit)
+            assert "could not make the rule" not in lab.log()[lab.log_mark:]
+            assert lab.admin.get("/v1/status")["flows"]["queue"] == "xtables"
+            for address in (V4, V6):
+                assert ask(sandbox, address)[0] == "echo hello"
+            assert_refused(sandbox, ELSEWHERE)
+        finally:
+            lab.stop()
+            lab.start()
 
 
 def test_audit_tail_tells_of_flows(lab):
