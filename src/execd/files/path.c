@@ -173,10 +173,11 @@ static int too_long(struct diag *d)
 
 int path_expand(struct span text, char dst[PATH_BYTES], struct diag *d)
 {
-	char expanded[PATH_BYTES] = "", whole[PATH_BYTES] = "";
+	char expanded[PATH_BYTES], whole[PATH_BYTES];
 	struct out o = { .dst = expanded };
 	int r;
 
+	expanded[0] = whole[0] = '\0';
 	if (!text.len)
 		return diag_set(d, 0, 0, "found an empty path");
 	if (memchr(text.ptr, '\0', text.len))

@@ -250,13 +250,20 @@ int save_close(struct save *s, struct fault *f)
 
 	if (s->kind == SAVE_RENAME)
 		r = dress(s);
-	if (!r && s->kind == SAVE_RENAME && !s->temp)
-		r = give_name(s);
-	if (r)
-		return refuse(s, r, f);
-	if (s->temp || s->kind == SAVE_DIRECT)
+	else if (s->kind == SAVE_DIRECT)
 		s->fd = fd_close(s->fd);
-	return 0;
+	return r ? refuse(s, r, f) : 0;
+}
+
+int save_shelve(struct save *s, struct fault *f)
+{
+	int r = 0;
+
+	if (s->kind == SAVE_RENAME && !s->temp)
+		r = give_name(s);
+	if (!r && s->temp)
+		s->fd = fd_close(s->fd);
+	return r ? refuse(s, r, f) : 0;
 }
 
 /* -- into place ----------------------------------------------------------- */
@@ -331,6 +338,9 @@ static int rename_over(struct save *s)
 {
 	int r;
 
+	r = s->temp ? 0 : give_name(s);
+	if (r)
+		return r;
 	r = s->exclusive ? renameat2(AT_FDCWD, s->temp, AT_FDCWD, s->target,
 				     RENAME_NOREPLACE)
 			 : rename(s->temp, s->target);

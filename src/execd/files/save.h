@@ -28,7 +28,7 @@ struct fault;
 
 enum save_kind {
 	SAVE_NONE,   /* zero: not begun, or over */
-	SAVE_RENAME, /* .fd or .temp is beside the target */
+	SAVE_RENAME, /* .fd, or .temp is beside the target */
 	SAVE_COPY,   /* .fd or .temp is to be copied into the target */
 	SAVE_DIRECT, /* .fd is the target */
 };
@@ -55,8 +55,11 @@ WUNRES int save_open(struct save *s, const char *path,
 /* Takes bytes off *in: all of them (0), or some and SAVE_WAIT: a FIFO is full
  * now. -errno with f set. */
 WUNRES int save_write(struct save *s, struct span *in, struct fault *f);
-/* There is no more. Descriptors are closed where possible. */
+/* There is no more: it gets mode and owner. */
 WUNRES int save_close(struct save *s, struct fault *f);
+/* It will be long until the commit: closes the descriptor if it can, for which
+ * the file gets its hidden name now. */
+WUNRES int save_shelve(struct save *s, struct fault *f);
 /* Puts it in place. 0; SAVE_MORE: call again; -errno with f set, and the old
  * file is what it was (but for one that was being copied into). */
 WUNRES int save_commit(struct save *s, struct fault *f);

@@ -3,8 +3,9 @@
  *
  * How it works: a metadata part makes a pair, which waits; a file part opens
  * the oldest pair that waits and writes it. Pairs stay in their order; when the
- * form is whole each is put in place. An upload of many files so costs memory
- * for their paths and no descriptors.
+ * form is whole each is put in place. The first OPEN_MAX stay open until then,
+ * so that a daemon that is killed leaves nothing behind; more than that wait
+ * under a hidden name.
  */
 
 #include "src/execd/files/upload.h"
@@ -27,6 +28,8 @@ struct pair {
 	struct permission permission;
 	struct save save;
 };
+
+enum { OPEN_MAX = 64 };
 
 enum part { PART_NONE, PART_METADATA, PART_FILE, PART_OTHER };
 
@@ -194,6 +197,15 @@ static int part_bytes(struct upload *u, struct span bytes, struct fault *f)
 	return r;
 }
 
+static int file_end(struct upload *u, struct fault *f)
+{
+	int r;
+
+	r = save_close(&u->pair->save, f);
+	return r || u->file_count <= OPEN_MAX ? r
+					      : save_shelve(&u->pair->save, f);
+}
+
 static int part_end(struct upload *u, struct fault *f)
 {
 	enum part part = u->part;
@@ -201,7 +213,7 @@ static int part_end(struct upload *u, struct fault *f)
 	u->part = PART_NONE;
 	if (part == PART_METADATA)
 		return metadata_end(u, f);
-	return part == PART_FILE ? save_close(&u->pair->save, f) : 0;
+	return part == PART_FILE ? file_end(u, f) : 0;
 }
 
 static int on_event(struct upload *u, const struct multipart_event *ev,

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from form import Pinger, assert_flat, many_files
+from form import Pinger, assert_flat, many_files, pair, upload
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -449,6 +449,9 @@ def test_what_may_not_be_written(start_execd, tmp_path):
         reply = execd.request(method, route, body)
         assert code(reply) == (500, "RUNTIME_ERROR"), (route, reply)
         assert "denied" in reply.json()["message"] or "permitted" in reply.json()["message"]
+    for name in ("new", "file", "in/new"):
+        reply = upload(execd, pair(shut / name, b"x"))
+        assert code(reply) == (500, "RUNTIME_ERROR") and "denied" in reply.json()["message"]
     assert sorted(os.listdir(shut)) == ["file", "in", "secret"] and (shut / "file").read_text() == "old"
     # what cannot be read is left out of a search
     os.chmod(shut / "in", 0o700)
@@ -472,6 +475,8 @@ def test_a_writable_file_in_a_directory_that_is_not(start_execd, tmp_path):
     reply = execd.request("POST", "/files/replace", {str(path): {"old": "old text that is longer", "new": "new"}})
     assert reply.status == 200, reply
     assert path.read_text() == "new"
+    assert upload(execd, pair(path, b"uploaded")).status == 200
+    assert path.read_text() == "uploaded"
     st = path.stat()
     assert (st.st_ino, st.st_uid, stat.S_IMODE(st.st_mode)) == (inode, os.getuid(), 0o666)
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 from execd import wait_for
-from form import CLOSING, TYPE, Pinger, Slow, assert_flat, metadata, pair, part, upload
+from form import CLOSING, SANITIZED, TYPE, Pinger, Slow, assert_flat, metadata, pair, part, upload
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -198,6 +198,7 @@ def test_a_daemon_that_is_killed_loses_nothing(execd, tmp_path):
     path = tmp_path / "f"
     path.write_text("old")
     slow = Slow(execd)
+    slow.send(pair(path, b"whole") + pair(tmp_path / "g", b"whole"))
     slow.send(pair(path, b"n" * 3_000_000)[:2_500_000])
     time.sleep(0.1)
     execd.process.kill()
@@ -314,6 +315,7 @@ def test_a_file_that_is_mounted(start_execd, tmp_path):
 
 
 @MOUNTS
+@pytest.mark.skipif(SANITIZED, reason="sanitizers cannot do without /proc")
 def test_without_proc(start_execd, tmp_path):
     """A file without a name could not be given one: it has a hidden name from the beginning."""
     execd = start_execd(prefix=["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"])
