@@ -43,7 +43,7 @@ def manual_check(lint):
 
 def routes_of(text):
     return [(m.lower(), p.replace("*}", "}")) for m, p in
-            re.findall(r'ROUTE\("([A-Z*]+)", "([^"]+)", \w+, \w+\)', text)]
+            re.findall(r'ROUTE\("([A-Z*]+)", "([^"]+)", \w+,\s+\w+\)', text)]
 
 
 def refs_check(lint, doc, node):

@@ -100,29 +100,32 @@ static bool plan_possible(struct isolation *t, const struct plan *p,
 	return true;
 }
 
+/* "setpriv: mounting /proc was not possible: ...", of each that is not. */
+static void message_put(struct buf *to, const char *of, const struct trial *t)
+{
+	if (t->message[0])
+		must(!buf_putf(to, "%s%s: %s", buf_len(to) ? "; " : "", of,
+			       t->message));
+}
+
 void isolated_capabilities(void *ctx, struct httpd_request *r)
 {
 	struct isolation *t = ((struct execd *)ctx)->isolation;
-	struct buf body CLEANUP(buf_fini) = BUF_INIT(4096);
+	struct buf body CLEANUP(buf_fini) = BUF_INIT(16 * 1024);
+	struct buf message CLEANUP(buf_fini) = BUF_INIT(2048);
 	const struct trial *u = t->user;
 	struct json_out o;
-	char all[1024];
 
-	(void)is_available(t);
-	(void)snprintf(all, sizeof(all), "%s%s%s%s%s%s",
-		       *u[PLAN_SETPRIV].message ? "setpriv: " : "",
-		       u[PLAN_SETPRIV].message,
-		       *u[PLAN_USERNS].message ? "; userns: " : "",
-		       u[PLAN_USERNS].message,
-		       *t->overlay.message ? "; overlay: " : "",
-		       t->overlay.message);
 	json_start(&o, &body);
 	json_open_object(&o, NULL);
 	json_put_bool(&o, "available", is_available(t));
 	json_put_str(&o, "isolator", "namespaces");
 	json_put_str(&o, "version", SALLYPORT_VERSION);
-	if (all[0])
-		json_put_str(&o, "message", all);
+	message_put(&message, "setpriv", &u[PLAN_SETPRIV]);
+	message_put(&message, "userns", &u[PLAN_USERNS]);
+	message_put(&message, "overlay", &t->overlay);
+	if (buf_len(&message))
+		json_put_text(&o, "message", buf_peek(&message));
 	json_put_bool(&o, "setpriv_available", !*u[PLAN_SETPRIV].message);
 	json_put_bool(&o, "userns_available", !*u[PLAN_USERNS].message);
 	json_put_bool(&o, "commit_supported", false);
@@ -360,8 +363,8 @@ void isolated_unsupported(void *ctx, struct httpd_request *r)
 	if (isolated_of_path(ctx, r))
 		answer_error(r, 503, ANSWER_NOT_SUPPORTED,
 			     "this daemon does not have it: what a session "
-			     "writes in its overlay ends with it; a workspace "
-			     "that is rw keeps it, and /files reads it");
+			     "writes in its overlay ends with it, what it "
+			     "writes in a workspace that is rw stays");
 }
 
 /* -- the table ------------------------------------------------------------ */
