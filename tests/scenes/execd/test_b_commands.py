@@ -361,7 +361,8 @@ def test_a_long_log_is_sent_in_flat_memory(execd):
     connection.close()
 
 
-def test_only_so_many_are_remembered(execd):
+def test_only_so_many_are_remembered(start_execd):
+    execd = start_execd(env={"EXECD_SHELL": "/bin/dash"})
     first = execd.run("true").id
     for _ in range(1024):
         execd.run("true")

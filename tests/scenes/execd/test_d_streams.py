@@ -41,7 +41,7 @@ def read_counting(stream, daemon, ping_every=64):
 def test_output_without_end_in_flat_memory(execd, what, command):
     size = (64 << 20) if ASAN else (1 << 30)
     if what != "no line end":
-        size //= 8
+        size //= 16
     execd.run(command.format(n=1 << 20))
     before = execd.rss_kib()
     begin = time.monotonic()
