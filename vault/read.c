@@ -56,6 +56,10 @@ const char *vault_kind_name(uint8_t kind)
 		return "policy";
 	case VAULT_TOKEN:
 		return "token";
+	case VAULT_BOX:
+		return "box";
+	case VAULT_SNAPSHOT:
+		return "snapshot";
 	case VAULT_CA_KEY:
 		return "CA key";
 	case VAULT_CA_CERT:

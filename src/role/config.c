@@ -22,7 +22,8 @@
 enum { DNS_PORT = 53 };
 
 static const char *const sections[] = {
-	"dns", "upstream", "vault", "admin", "timeouts", "limits", "http2", NULL,
+	"dns",	  "upstream", "vault",	   "admin", "timeouts",
+	"limits", "http2",    "lifecycle", NULL,
 };
 
 /* The keys that may stand in a section; at the top also the sections. */
@@ -129,6 +130,46 @@ static int finish_dns(const struct config *c, const struct doc_node *root,
 	return 0;
 }
 
+static unsigned host_bits(const struct cidr *net)
+{
+	return 128U - net->prefix;
+}
+
+static bool net_is_v4(const struct cidr *net)
+{
+	struct addr a = { 0 };
+
+	memcpy(a.ip, net->ip, sizeof(a.ip));
+	return addr_is_v4(&a);
+}
+
+static int finish_lifecycle(const struct config *c, const struct doc_node *root,
+			    struct diag *d)
+{
+	unsigned bits = MIN(host_bits(&c->subnet4), 16U);
+
+	if (!net_is_v4(&c->subnet4) || bits < 3)
+		return refuse(root, "lifecycle", "subnet4", d,
+			      "lifecycle.subnet4: expected an IPv4 network of "
+			      "at least eight addresses (/29)");
+	if (net_is_v4(&c->subnet6) || host_bits(&c->subnet6) < bits)
+		return refuse(root, "lifecycle", "subnet6", d,
+			      "lifecycle.subnet6: expected an IPv6 network "
+			      "with as many addresses as subnet4, such as a "
+			      "/64");
+	if (strlen(c->docker_socket) >=
+	    sizeof(((struct sockaddr_un *)0)->sun_path))
+		return refuse(root, "lifecycle", "dockerSocket", d,
+			      "lifecycle.dockerSocket: found a path that is "
+			      "too long for a unix socket, expected at most "
+			      "107 bytes");
+	if (c->lifecycle_listen.port && !config_has_interface(c, CONFIG_BRIDGE))
+		return refuse(root, "sandboxInterfaces", "", d,
+			      "sandboxInterfaces: does not name " CONFIG_BRIDGE
+			      ", the bridge of the lifecycle API's sandboxes");
+	return 0;
+}
+
 /* Both listen at one address. */
 static int finish_ports(const struct config *c, const struct doc_node *root,
 			struct diag *d)
@@ -178,6 +219,8 @@ static int config_finish(struct config *c, const struct doc_node *root,
 		r = finish_ports(c, root, d);
 	if (!r)
 		r = finish_upstream(c, root, d);
+	if (!r)
+		r = finish_lifecycle(c, root, d);
 	return r;
 }
 

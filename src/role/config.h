@@ -24,6 +24,9 @@ enum {
 	CONFIG_LOOPS_MAX = 256,
 };
 
+/* The bridge that Docker makes for the sandboxes of the lifecycle API. */
+#define CONFIG_BRIDGE "sp-docker0"
+
 struct config_strings {
 	char **items;
 	unsigned count;
@@ -58,8 +61,8 @@ struct config {
 	struct addr *dns_upstreams; /* "upstreams"; empty: resolv.conf */
 	unsigned dns_upstream_count;
 	uint32_t dns_timeout_ms, dns_min_ttl_s, dns_max_ttl_s;
-	char *hosts_file; /* "hostsFile"; "" = none */
-	bool dns_allow_foreign_resolvers; /* "allowForeignResolvers" */
+	char *hosts_file;		   /* "hostsFile"; "" = none */
+	bool dns_allow_foreign_resolvers;  /* "allowForeignResolvers" */
 	uint32_t dns_new_names_per_minute; /* "newNamesPerMinute"; 0 = any */
 	/* "nameBytes", "labelBytes", "labels" of what no rule spells out */
 	uint32_t dns_name_bytes, dns_label_bytes, dns_labels;
@@ -69,11 +72,11 @@ struct config {
 	/* "upstream" */
 	bool trust_system;		   /* "trustSystem": the system roots */
 	struct config_strings trust_files; /* "trustFiles": extra PEM roots */
-	char *upstream_proxy;	     /* "proxy": host:port; "" = none */
-	bool upstream_proxy_tls;     /* "proxyTls" */
-	bool upstream_proxy_resolves; /* "proxyResolves" */
-	char *upstream_proxy_credential; /* "proxyCredential": its name */
-	struct config_strings no_proxy;	 /* "noProxy": CIDR, IP or name */
+	char *upstream_proxy;		   /* "proxy": host:port; "" = none */
+	bool upstream_proxy_tls;	   /* "proxyTls" */
+	bool upstream_proxy_resolves;	   /* "proxyResolves" */
+	char *upstream_proxy_credential;   /* "proxyCredential": its name */
+	struct config_strings no_proxy;	   /* "noProxy": CIDR, IP or name */
 	/* "vault": exactly one source of the key-encryption key */
 	char *vault_key_file, *vault_credential, *vault_passphrase_file;
 	/* "admin" */
@@ -81,16 +84,16 @@ struct config {
 	struct addr admin_listen; /* "listen": "ip:port"; port 0 = off */
 	char *admin_certificate, *admin_key;
 	/* "timeouts", all ms */
-	uint32_t handshake_ms;	 /* client or origin TLS handshake */
-	uint32_t head_ms;	 /* a started request head */
-	uint32_t idle_ms;	 /* kept-alive connection without request */
-	uint32_t first_byte_ms;	 /* origin's answer; at least 10 min default */
-	uint32_t tunnel_idle_ms; /* spliced or upgraded connection */
+	uint32_t handshake_ms;	  /* client or origin TLS handshake */
+	uint32_t head_ms;	  /* a started request head */
+	uint32_t idle_ms;	  /* kept-alive connection without request */
+	uint32_t first_byte_ms;	  /* origin's answer; at least 10 min default */
+	uint32_t tunnel_idle_ms;  /* spliced or upgraded connection */
 	uint32_t server_first_ms; /* a client's silence */
 	uint32_t connect_ms;
 	uint32_t drain_ms; /* SIGTERM: how long exchanges may finish */
 	/* "limits" */
-	uint32_t head_bytes;	/* request or response head */
+	uint32_t head_bytes; /* request or response head */
 	/* per sandbox; 0 = no limit; a policy may say otherwise */
 	uint32_t connections, connects_per_s, bytes_per_s, dns_per_s, mints_per_s;
 	uint32_t syns_per_s;	/* of one sandbox, in the kernel; 0 = any */
@@ -104,6 +107,17 @@ struct config {
 	uint32_t h2_early_resets, h2_useless_frames;
 	uint32_t h2_ping_ms; /* an origin's silence; 0: it is never asked */
 	uint32_t h2_ping_timeout_ms;
+	/* "lifecycle" */
+	struct addr lifecycle_listen; /* "listen"; port 0 = off */
+	char *docker_socket;	      /* "dockerSocket" */
+	char *docker_group;	      /* "dockerGroup"; "" = the socket's */
+	struct cidr subnet4, subnet6; /* "subnet4", "subnet6" */
+	char *execd_program;	      /* "execd"; "" = beside the daemon's */
+	uint32_t creates_at_once;     /* "createsAtOnce" */
+	struct config_strings host_paths; /* "hostPaths" */
+	char *docker_runtime;		  /* "runtime"; "" = Docker's default */
+	uint32_t sandbox_pids;		  /* "pids" */
+	uint32_t sandbox_ready_ms;	  /* "readyMs" */
 };
 
 /* 0; -EINVAL with diag (file name in diag->file is set by the caller). */

@@ -78,6 +78,8 @@ static size_t flat_size(enum config_kind kind)
 		return sizeof(uint32_t);
 	case CONFIG_ADDR_PORT:
 		return sizeof(struct addr);
+	case CONFIG_NET:
+		return sizeof(struct cidr);
 	case CONFIG_NONE:
 	case CONFIG_PATH:
 	case CONFIG_PATH_OR_NONE:

@@ -88,6 +88,7 @@ static void field_free(const struct config_keyword *k, struct config *c)
 	case CONFIG_U16:
 	case CONFIG_U32:
 	case CONFIG_ADDR_PORT:
+	case CONFIG_NET:
 	case CONFIG_KIND_NUM:
 		return;
 	}

@@ -155,6 +155,7 @@ static bool text_is_valid(enum config_kind kind, struct span s)
 	case CONFIG_U16:
 	case CONFIG_U32:
 	case CONFIG_ADDR_PORT:
+	case CONFIG_NET:
 	case CONFIG_ADDRS:
 	case CONFIG_PINS:
 	case CONFIG_KIND_NUM:
@@ -296,6 +297,18 @@ static int set_addr_port(const struct config_keyword *k, struct config *c,
 	return 0;
 }
 
+static int set_net(const struct config_keyword *k, struct config *c,
+		   const struct doc_node *n, struct diag *d)
+{
+	struct span text;
+	int r = doc_get_string(n, &text, d);
+
+	if (!r && (span_find(text, '/') == text.len ||
+		   !cidr_parse(text, config_field(k, c))))
+		r = doc_found_value(n, expected(k->kind), d);
+	return r;
+}
+
 static int set_addrs(const struct config_keyword *k, struct config *c,
 		     const struct doc_node *n, struct diag *d)
 {
@@ -418,10 +431,11 @@ static const struct {
 	[CONFIG_PATHS] = { "an absolute path", set_strings },
 	[CONFIG_BYPASSES] = { "a network, an address or a name", set_strings },
 	[CONFIG_ADDR_PORT] = { "ip:port", set_addr_port },
+	[CONFIG_NET] = { "a network such as 10.0.0.0/16", set_net },
 	[CONFIG_ADDRS] = { "ip or ip:port", set_addrs },
 	[CONFIG_PINS] = { "a map of names to lists of addresses", set_pins },
 };
-static_assert(CONFIG_KIND_NUM == 17, "kinds has one row per kind");
+static_assert(CONFIG_KIND_NUM == 18, "kinds has one row per kind");
 
 static const char *expected(enum config_kind kind)
 {
@@ -461,6 +475,9 @@ void config_value_default(const struct config_keyword *k, struct config *c)
 		strings = config_field(k, c);
 		strings->items = must_alloc(sizeof(char *));
 		strings->items[strings->count++] = dup_span(text);
+		return;
+	case CONFIG_NET:
+		must(cidr_parse(text, config_field(k, c)));
 		return;
 	case CONFIG_PATHS:
 	case CONFIG_BYPASSES:

@@ -24,6 +24,7 @@ enum config_kind {
 	CONFIG_PATHS,	     /* struct config_strings */
 	CONFIG_BYPASSES,     /* struct config_strings: CIDR, IP, name or .name */
 	CONFIG_ADDR_PORT,    /* struct addr; its port is not 0 */
+	CONFIG_NET,   /* struct cidr */
 	CONFIG_ADDRS, /* struct addr *, unsigned: port 53 if none given */
 	CONFIG_PINS,  /* struct config_pin *, unsigned */
 	CONFIG_KIND_NUM,

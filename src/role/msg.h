@@ -227,6 +227,8 @@ enum record_kind {
 	RECORD_SANDBOX,	   /* JSON, control's own */
 	RECORD_POLICY,	   /* JSON, policies put by API */
 	RECORD_TOKEN,	   /* JSON: hashed admin tokens */
+	RECORD_BOX,	   /* JSON: sandboxes of the lifecycle API */
+	RECORD_SNAPSHOT,   /* JSON: images that were made of them */
 	RECORD_KIND_NUM,
 };
 

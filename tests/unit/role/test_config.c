@@ -94,7 +94,7 @@ static void config__defaults(void **state)
 static const char full[] =
 	"{\"stateDir\": \"/s\", \"runDir\": \"/r\", \"policyDir\": \"/p\",\n"
 	"\"auditFile\": \"/a/b\", \"user\": \"\", \"logLevel\": \"debug\",\n"
-	"\"sandboxInterfaces\": [\"veth-*\", \"br0\"], \"fwmark\": 7,\n"
+	"\"sandboxInterfaces\": [\"sp-d*\", \"br0\"], \"fwmark\": 7,\n"
 	"\"routeTable\": 300, \"queueNumber\": 9, \"logGroup\": 8,\n"
 	"\"proxyPort\": 1, \"loops\": 3,\n"
 	"\"explicitProxyPort\": 0, \"explicitProxyName\": \"P.Example.\",\n"
@@ -120,7 +120,12 @@ static const char full[] =
 	" \"upstreamIdle\": 0, \"leafCache\": 16},\n"
 	"\"http2\": {\"streams\": 8, \"sandboxStreams\": 9,\n"
 	" \"sandboxHeldBytes\": 4294967295, \"earlyResets\": 10,\n"
-	" \"uselessFrames\": 101, \"pingMs\": 0, \"pingTimeoutMs\": 100}}\n";
+	" \"uselessFrames\": 101, \"pingMs\": 0, \"pingTimeoutMs\": 100},\n"
+	"\"lifecycle\": {\"listen\": \"127.0.0.1:8080\", \"dockerSocket\":\n"
+	" \"/run/d.sock\", \"dockerGroup\": \"docker\", \"subnet4\":\n"
+	" \"10.7.0.0/24\", \"subnet6\": \"fd07::/64\", \"execd\": \"/x/e\",\n"
+	" \"createsAtOnce\": 3, \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
+	" \"runsc\", \"pids\": 99, \"readyMs\": 1234}}\n";
 
 static void config__every_keyword(void **state)
 {
@@ -230,6 +235,13 @@ static const struct {
 	{ "{\"loops\": 257}", 1, 11, "from 0 to 256" },
 	{ "{\"http2\": {\"streams\": 129}}", 1, 23, "from 1 to 128" },
 	{ "{\"http2\": {\"chores\": 1}}", 1, 12, "chores" },
+	{ "{\"lifecycle\": {\"subnet4\": \"10.1.2.3\"}}", 1, 27,
+	  "such as 10.0.0.0/16" },
+	{ "{\"lifecycle\": {\"subnet4\": \"10.1.2.0/30\"}}", 1, 27, "/29" },
+	{ "{\"lifecycle\": {\"subnet6\": \"10.1.2.0/24\"}}", 1, 27, "IPv6" },
+	{ "{\"lifecycle\": {\"listen\": \"1.2.3.4:1\"},\n"
+	  "\"sandboxInterfaces\": [\"a0\"]}",
+	  2, 22, "sp-docker0" },
 	{ "{\"logLevel\": \"loud\"}", 1, 14, "debug" },
 	{ "{\"runDir\": \"run\"}", 1, 12, "an absolute path" },
 	{ "{\"runDir\": \"/\"}", 1, 12, "an absolute path" },
