@@ -63,7 +63,8 @@ const char *json_kind_name(enum json_kind kind);
 
 /* The member's value, or NULL. */
 const struct json *json_find(const struct json *object, const char *name);
-/* SPAN_NONE when not a string (the empty string has a pointer). */
+/* SPAN_NONE when not a string (the empty string has a pointer). A NUL stands
+ * behind the text. */
 struct span json_text(const struct json *j);
 /* False (*ret untouched) unless an integer of the range. */
 bool json_u64(const struct json *j, uint64_t *ret);

@@ -122,16 +122,54 @@ int command_body_cwd(const struct json *j, struct span *ret, struct diag *d)
 	return r;
 }
 
+static int read_argv(const struct json *argv, struct diag *d)
+{
+	size_t i;
+
+	if (json_kind(argv) != JSON_KIND_ARRAY)
+		return say_kind(d, "argv", argv, "an array of strings");
+	for (i = 0; i < json_count(argv); i++) {
+		if (json_kind(json_item(argv, i)) != JSON_KIND_STRING)
+			return say_kind(d, "an item of argv",
+					json_item(argv, i), "a string");
+		if (holds_nul(json_text(json_item(argv, i))))
+			return diag_set(d, 0, 0,
+					"argv holds a NUL character, which no "
+					"program can be given");
+	}
+	if (!json_text(json_item(argv, 0)).len)
+		return diag_set(d, 0, 0,
+				"argv names no program, expected it first");
+	return 0;
+}
+
+/* A text for the shell, or the words of a program that needs none. */
+static int read_command(const struct json *j, struct command_body *ret,
+			struct diag *d)
+{
+	int r;
+
+	ret->argv = member(j, "argv");
+	r = read_text(j, "command", &ret->command, d);
+	if (r)
+		return r;
+	if (!ret->argv && !ret->command.len)
+		return diag_set(d, 0, 0,
+				"command is %s, expected a text to run",
+				ret->command.ptr ? "empty" : "absent");
+	if (ret->argv && ret->command.len)
+		return diag_set(d, 0, 0,
+				"found command and argv, expected one of them");
+	return ret->argv ? read_argv(ret->argv, d) : 0;
+}
+
 int command_body_read(const struct json *j, struct command_body *ret,
 		      struct diag *d)
 {
 	int r;
 
 	*ret = (struct command_body){ 0 };
-	r = read_text(j, "command", &ret->command, d);
-	if (!r && !ret->command.len)
-		r = diag_set(d, 0, 0, "command is %s, expected a text to run",
-			     ret->command.ptr ? "empty" : "absent");
+	r = read_command(j, ret, d);
 	if (!r)
 		r = command_body_cwd(j, &ret->cwd, d);
 	if (!r)

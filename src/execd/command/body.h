@@ -19,8 +19,9 @@ struct env;
 struct json;
 
 struct command_body {
-	struct span command; /* not empty, no NUL */
-	struct span cwd;     /* SPAN_NONE: as it is */
+	struct span command;	 /* not empty, no NUL; or, without it: */
+	const struct json *argv; /* texts without NUL, the first not empty */
+	struct span cwd;	 /* SPAN_NONE: as it is */
 	bool background;
 	uint64_t timeout_ms; /* 0: none */
 	bool has_uid, has_gid;

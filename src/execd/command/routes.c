@@ -48,6 +48,26 @@ int command_cwd(const struct env *env, struct span text, char **ret,
 	return 0;
 }
 
+static void run_argv(struct execd *e, struct httpd_request *r,
+		     const struct command_body *body, struct span text,
+		     const char *const *argv, struct env *env, const char *cwd)
+{
+	(void)command_run(e, r,
+			  &(struct command_start){
+				  .kind = body->background ? COMMAND_BACKGROUND
+							   : COMMAND_FOREGROUND,
+				  .text = text,
+				  .argv = argv,
+				  .env = env,
+				  .cwd = cwd,
+				  .timeout_ms = body->timeout_ms,
+				  .has_uid = body->has_uid,
+				  .has_gid = body->has_gid,
+				  .uid = body->uid,
+				  .gid = body->gid,
+			  });
+}
+
 static void run_in_shell(struct execd *e, struct httpd_request *r,
 			 const struct command_body *body, struct env *env,
 			 const char *cwd)
@@ -63,21 +83,27 @@ static void run_in_shell(struct execd *e, struct httpd_request *r,
 	}
 	args = shell_args_new(shell,
 			      &(struct shell_texts){ .text = body->command });
-	(void)command_run(e, r,
-			  &(struct command_start){
-				  .kind = body->background ? COMMAND_BACKGROUND
-							   : COMMAND_FOREGROUND,
-				  .text = body->command,
-				  .argv = shell_args_list(args),
-				  .env = env,
-				  .cwd = cwd,
-				  .timeout_ms = body->timeout_ms,
-				  .has_uid = body->has_uid,
-				  .has_gid = body->has_gid,
-				  .uid = body->uid,
-				  .gid = body->gid,
-			  });
+	run_argv(e, r, body, body->command, shell_args_list(args), env, cwd);
 	(void)shell_args_free(args);
+}
+
+/* The words as they are; the status shows them with a blank between. */
+static void run_words(struct execd *e, struct httpd_request *r,
+		      const struct command_body *body, struct env *env,
+		      const char *cwd)
+{
+	size_t count = json_count(body->argv), i;
+	const char **argv = must_alloc((count + 1) * sizeof(*argv));
+	struct buf text = BUF_INIT(2 * HTTPD_BODY_MAX);
+
+	for (i = 0; i < count; i++) {
+		/* NUL-terminated, as every text of a parsed value */
+		argv[i] = json_text(json_item(body->argv, i)).ptr;
+		must(!buf_putf(&text, "%s%s", i ? " " : "", argv[i]));
+	}
+	run_argv(e, r, body, buf_peek(&text), argv, env, cwd);
+	buf_fini(&text);
+	free(argv);
 }
 
 void command_run_body(struct execd *e, struct httpd_request *r,
@@ -93,6 +119,8 @@ void command_run_body(struct execd *e, struct httpd_request *r,
 		bad = command_cwd(env, body->cwd, &cwd, &d);
 	if (bad)
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
+	else if (body->argv)
+		run_words(e, r, body, env, cwd);
 	else
 		run_in_shell(e, r, body, env, cwd);
 	(void)env_free(env);

@@ -186,42 +186,108 @@ static void take_environ(struct env *v)
 
 	for (at = environ; at && *at; at++) {
 		name = entry_name(*at);
-		if (span_starts(name, SPAN("EXECD_")) ||
+		if ((span_starts(name, SPAN("EXECD_")) &&
+		     !span_eq(name, SPAN("EXECD_ENVS"))) ||
 		    span_eq(name, SPAN("JUPYTER_TOKEN")) || !(*at)[name.len])
 			continue;
 		(void)!env_set(v, name, span_str(*at + name.len + 1));
 	}
 }
 
-/* Cuts matching quotes off; true: they were single ones, in which $ is $. */
-static bool quotes_cut(struct span *value)
+/* Length of the text up to the quote that ends it; text.len when none does. A
+ * backslash protects what follows, but not in single quotes. */
+static size_t quoted_len(struct span text, char quote)
 {
-	char quote = value->len >= 2 ? value->ptr[0] : '\0';
+	size_t i;
 
-	if ((quote != '"' && quote != '\'') ||
-	    value->ptr[value->len - 1] != quote)
-		return false;
-	*value = span_of(value->ptr + 1, value->len - 2);
-	return quote == '\'';
+	for (i = 0; i < text.len && text.ptr[i] != quote; i++)
+		if (quote == '"' && text.ptr[i] == '\\' && i + 1 < text.len)
+			i++;
+	return i;
 }
 
-/* One line of the file; what is no NAME=value is passed over. */
-static void take_line(struct env *v, struct span line)
+static char unescape(char c)
+{
+	switch (c) {
+	case 'n':
+		return '\n';
+	case 'r':
+		return '\r';
+	case 't':
+		return '\t';
+	default:
+		return c;
+	}
+}
+
+/* What stands in double quotes: \n, \r, \t, any other escaped character for
+ * itself, $NAME where the $ is not escaped. 0 or -ENOBUFS. */
+static int take_escaped(const struct env *v, struct span text, struct buf *out)
+{
+	char c;
+	size_t run;
+	int r = 0;
+
+	while (text.len && !r) {
+		run = span_find(text, '\\');
+		r = env_expand(v, span_of(text.ptr, run), out);
+		text = span_from(text, run);
+		if (r || text.len < 2)
+			break;
+		c = unescape(text.ptr[1]);
+		r = buf_put(out, span_of(&c, 1));
+		text = span_from(text, 2);
+	}
+	return r ? r : buf_put(out, text);
+}
+
+/* Cuts a line off *rest. */
+static struct span line_cut(struct span *rest)
+{
+	struct span line = span_cut(rest, '\n');
+
+	if (line.len && line.ptr[line.len - 1] == '\r')
+		line.len--;
+	return line;
+}
+
+/* The value of an entry, which begins *rest: quoted, over several lines if need
+ * be, or a line. Cuts off the line that it ends on. 0 or -ENOBUFS. */
+static int take_value(const struct env *v, struct span *rest, struct buf *out)
+{
+	char quote = rest->len ? rest->ptr[0] : '\0';
+	struct span inner = span_from(*rest, 1), after;
+	size_t len;
+
+	if (quote == '"' || quote == '\'') {
+		len = quoted_len(inner, quote);
+		after = span_from(inner, len + 1);
+		if (len < inner.len && !span_trim(line_cut(&after)).len) {
+			*rest = after;
+			inner.len = len;
+			return quote == '"' ? take_escaped(v, inner, out)
+					    : buf_put(out, inner);
+		}
+	}
+	return env_expand(v, span_trim(line_cut(rest)), out);
+}
+
+/* One entry of the file; a line that is no NAME=value is passed over. */
+static void take_entry(struct env *v, struct span *rest)
 {
 	struct buf value = BUF_INIT(VALUE_BYTES_MAX);
-	struct span name;
+	struct span after = *rest, line = line_cut(&after), name;
+	size_t sign = span_find(line, '=');
 
-	line = span_trim(line);
-	if (span_starts(line, SPAN("#")))
+	name = span_trim(span_of(line.ptr, sign));
+	if (span_starts(name, SPAN("export ")))
+		name = span_trim(span_from(name, 7));
+	if (sign == line.len || span_starts(name, SPAN("#"))) {
+		*rest = after;
 		return;
-	if (span_starts(line, SPAN("export ")))
-		line = span_trim(span_from(line, 7));
-	if (span_find(line, '=') == line.len)
-		return;
-	name = span_cut(&line, '=');
-	if (quotes_cut(&line))
-		(void)!env_set(v, name, line);
-	else if (!env_expand(v, line, &value))
+	}
+	*rest = span_from(*rest, (size_t)(line.ptr - rest->ptr) + sign + 1);
+	if (!take_value(v, rest, &value))
 		(void)!env_set(v, name, buf_peek(&value));
 	buf_fini(&value);
 }
@@ -233,7 +299,7 @@ static void take_file(struct env *v, const char *path)
 	int fd CLEANUP_FD =
 		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
-	struct span rest, line;
+	struct span rest;
 	struct stat st;
 	ssize_t n = 1;
 	char *room;
@@ -245,12 +311,8 @@ static void take_file(struct env *v, const char *path)
 		if (n > 0)
 			buf_commit(&bytes, (size_t)n);
 	}
-	for (rest = buf_peek(&bytes); rest.len;) {
-		line = span_cut(&rest, '\n');
-		if (line.len && line.ptr[line.len - 1] == '\r')
-			line.len--;
-		take_line(v, line);
-	}
+	for (rest = buf_peek(&bytes); rest.len;)
+		take_entry(v, &rest);
 	buf_fini(&bytes);
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* env.h - the environment of a program to start: ours, EXECD_ENVS, the call's
  *
- * Later sources win: the daemon's own environment (without EXECD_* and what is
- * secret in it: EXECD_ACCESS_TOKEN, JUPYTER_TOKEN), then the file named by
- * EXECD_ENVS (read anew each time; at most 1 MiB), then the pairs of the call.
+ * Later sources win: the daemon's own environment (without EXECD_*, but for
+ * EXECD_ENVS, and without JUPYTER_TOKEN), then the file named by EXECD_ENVS
+ * (read anew each time; at most 1 MiB), then the pairs of the call.
  *
- * A line of the file is NAME=value, with or without "export " before it and
- * quotes around the value; $NAME and ${NAME} stand for what is set before it,
- * but in single quotes. Empty lines, comments (#) and anything else are passed
+ * An entry of the file is NAME=value, with or without "export " before it and
+ * quotes around the value. $NAME and ${NAME} stand for what is set before it,
+ * but in single quotes. In double quotes \n, \r and \t are what they are in
+ * C, and a backslash before any other character leaves that. What is quoted may
+ * be several lines long. Empty lines, comments (#) and anything else are passed
  * over.
  */
 #pragma once

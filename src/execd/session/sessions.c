@@ -121,6 +121,12 @@ void session_run(void *ctx, struct httpd_request *r)
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s", d.msg);
 		return;
 	}
+	if (body.argv) {
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY,
+			     "found argv, expected command: a session runs "
+			     "texts of its shell");
+		return;
+	}
 	(void)session_start(ctx, r, s,
 			    &(struct session_run){
 				    .text = body.command,

@@ -132,10 +132,19 @@ def test_the_daemons_own_settings_are_not_told(start_execd, tmp_path):
     found = dict(line.split("=", 1) for line in run.stdout if "=" in line)
     assert (found["FROM_FILE"], found["QUOTED"], found["PATHS"], found["CALL"]) == (
         "1", "a b", "o:x", "call")
-    assert not [k for k in found if k.startswith("EXECD_") or k == "JUPYTER_TOKEN"]
+    assert [k for k in found if k.startswith(("EXECD_", "JUPYTER_"))] == ["EXECD_ENVS"]
     assert "hidden" not in run.raw.decode()
     extra.write_text("FROM_FILE=2\n")
     assert execd.run("echo $FROM_FILE").stdout == ["2"]
+
+
+def test_argv_needs_no_shell(execd):
+    run = execd.run(None, argv=["printf", "%s|", "a b", "$HOME", "*", ""])
+    assert run.stdout == ["a b|$HOME|*||"]
+    status = execd.request("GET", "/command/status/" + run.id).json()
+    assert status["content"].startswith("printf %s| a b")
+    missing = execd.request("POST", "/command", {"argv": ["no-such-program-at-all"]})
+    assert missing.status == 500 and "no-such-program-at-all" in missing.json()["message"]
 
 
 def test_uid_and_gid(execd):

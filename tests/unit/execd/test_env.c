@@ -117,7 +117,7 @@ static void new__reads_ours_and_the_file(void **state)
 	assert_false(setenv("OURS", "ours", 1));
 	v = env_new();
 	assert_null(env_get(v, "EXECD_ACCESS_TOKEN"));
-	assert_null(env_get(v, "EXECD_ENVS"));
+	assert_string_equal(env_get(v, "EXECD_ENVS"), path);
 	assert_null(env_get(v, "JUPYTER_TOKEN"));
 	assert_string_equal(env_get(v, "PLAIN"), "a b");
 	assert_string_equal(env_get(v, "BOTH"), "ours:a b");
@@ -136,6 +136,34 @@ static void new__reads_ours_and_the_file(void **state)
 	assert_false(unsetenv("EXECD_ENVS"));
 }
 
+static void new__reads_quoted_values(void **state)
+{
+	static const struct {
+		const char *name, *value;
+	} rows[] = {
+		{ "A", "two\nlines 'no" }, { "B", "it's" },
+		{ "C", "a\tb\nc\\d\"e $OURS" }, { "D", "\"open" },
+		{ "E", "'x'y" },	   { "F", "last" },
+	};
+	char path[] = "/tmp/execd-env-XXXXXX";
+	struct env *v;
+	size_t i;
+
+	(void)state;
+	assert_true(close(mkstemp(path)) == 0);
+	file_put(path, "A='two\nlines \"no'\nA=\"two\nlines 'no\"  \n"
+		       "B=\"it's\"\nC=\"a\\tb\\nc\\\\d\\\"e \\$OURS\"\n"
+		       "D=\"open\nE='x'y\nF='first'\n"
+		       "export F = last\n");
+	assert_false(setenv("EXECD_ENVS", path, 1));
+	v = env_new();
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(env_get(v, rows[i].name), rows[i].value);
+	(void)env_free(v);
+	assert_false(unlink(path));
+	assert_false(unsetenv("EXECD_ENVS"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +171,7 @@ int main(void)
 		cmocka_unit_test(set__refuses_what_no_program_can_have),
 		cmocka_unit_test(expand__replaces_names),
 		cmocka_unit_test(new__reads_ours_and_the_file),
+		cmocka_unit_test(new__reads_quoted_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
