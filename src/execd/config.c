@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -134,6 +135,32 @@ static int take_token_file(const char *name, struct execd_settings *s,
 			     name, path);
 	secret_wipe(bytes, sizeof(bytes));
 	return r;
+}
+
+/* Whoever waits for the file to be gone knows then that we listen. */
+static int take_token_once(const char *name, struct execd_settings *s,
+			   struct span text, struct diag *d)
+{
+	s->token_once = text_keep(text);
+	return take_token_file(name, s, text, d);
+}
+
+int config_forget_token(const char *path)
+{
+	char folder[PATH_MAX];
+	char *slash;
+
+	if (!path)
+		return 0;
+	if (unlink(path) != 0)
+		return -errno;
+	(void)snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash && slash != folder) {
+		*slash = '\0';
+		(void)rmdir(folder); /* made for the file, or not */
+	}
+	return 0;
 }
 
 static int take_jupyter_host(const char *name, struct execd_settings *s,
@@ -301,6 +328,8 @@ static const struct row rows[] = {
 	  "what X-EXECD-ACCESS-TOKEN must hold; without it all may ask" },
 	{ "token-file", NULL, ROW_VALUE, take_token_file, "FILE",
 	  "the same, from the first line of a file" },
+	{ "token-once", NULL, ROW_VALUE, take_token_once, "FILE",
+	  "the same; the file is removed as soon as the daemon listens" },
 	{ "jupyter-host", "JUPYTER_HOST", ROW_VALUE, take_jupyter_host, "URL",
 	  "the Jupyter server that runs code" },
 	{ "jupyter-token", "JUPYTER_TOKEN", ROW_SECRET, take_jupyter_token,
