@@ -95,7 +95,7 @@ static void feed_policy(struct gateway *g, const struct msg_policy *body,
 	struct policy *policy;
 	int r;
 
-	r = policy_new(body, fd, &policy);
+	r = policy_new(g->policies, body, fd, &policy);
 	if (r) {
 		log_error("policy %u was not usable: %s", body->policy,
 			  err_text(r));

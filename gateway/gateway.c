@@ -31,6 +31,8 @@
 #include "src/role/role.h"
 
 enum {
+	REST_MS = 1000,
+	TRIM_FED = 256,			 /* sandboxes and policies */
 	LEAF_MARGIN_MS = 60 * 60 * 1000, /* renewed this long before its end */
 	LEAF_SHARES = 8, /* a sandbox may hold 1/8 of the cache */
 };
@@ -94,10 +96,26 @@ void gateway_worker_drained(struct gateway *g)
 /* -- channels ----------------------------------------------------------------
  */
 
+/* Much was said at once: what carried it is free now, amid what stays. */
+static void on_rest(struct timer *t)
+{
+	struct gateway *g = container_of(t, struct gateway, rest);
+
+	if (g->fed >= TRIM_FED)
+		heap_trim();
+	g->fed = 0;
+}
+
 static void on_control(void *ctx, struct chan *c, struct chan_msg *m)
 {
+	struct gateway *g = ctx;
+
 	(void)c;
-	feed_on_message(ctx, m);
+	if (m->type == MSG_CONTROL_POLICY || m->type == MSG_CONTROL_SANDBOX) {
+		g->fed++;
+		timer_start(&g->rest, REST_MS);
+	}
+	feed_on_message(g, m);
 }
 
 static void on_control_closed(void *ctx, struct chan *c, int error)
@@ -401,7 +419,9 @@ static void gateway_init(struct gateway *g, const struct config *config)
 	g->learned = learned_new();
 	g->budget = budget_new(config->dns_new_names_per_minute);
 	g->quotas = quotas_new();
+	g->policies = policy_bodies_new();
 	must(loop_new(&g->loop) == 0);
+	timer_init(&g->rest, g->loop, on_rest);
 	g->worker_count = config_loops(config);
 	g->workers = must_alloc(g->worker_count * sizeof(*g->workers));
 	for (i = 0; i < g->worker_count; i++)
@@ -419,11 +439,13 @@ static void gateway_fini(struct gateway *g)
 	g->control = chan_free(g->control);
 	g->vault = chan_free(g->vault);
 	g->supervisor = chan_free(g->supervisor);
+	timer_stop(&g->rest);
 	g->loop = loop_free(g->loop);
 	g->leaf_cache = leaf_cache_free(g->leaf_cache);
 	g->learned = learned_free(g->learned);
 	g->budget = budget_free(g->budget);
 	g->quotas = quotas_free(g->quotas);
+	g->policies = policy_bodies_free(g->policies);
 	EVP_PKEY_free(g->leaf_key);
 	SSL_CTX_free(g->client_ctx);
 	SSL_CTX_free(g->origin_ctx);

@@ -15,6 +15,7 @@ struct evp_pkey_st;
 struct leaf_cache;
 struct learned;
 struct parcel;
+struct policy_bodies;
 struct quotas;
 struct ssl_ctx_st;
 struct trust;
@@ -44,6 +45,7 @@ struct gateway {
 	struct learned *learned;
 	struct budget *budget;
 	struct quotas *quotas;
+	struct policy_bodies *policies;
 	struct evp_pkey_st *leaf_key;
 	char leaf_spki[256];
 	size_t leaf_spki_len;
@@ -59,6 +61,8 @@ struct gateway {
 	struct list lease_jobs; /* lease.c: bindings waiting for values */
 	struct list syncs;	/* feed.c: barriers waiting for lease jobs */
 	unsigned drained;
+	unsigned fed; /* sandboxes and policies since the last rest */
+	struct timer rest;
 };
 
 /* -- parcel.c: something for every worker --------------------------------- */

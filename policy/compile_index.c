@@ -156,8 +156,8 @@ static uint64_t hash_name(struct span name, uint64_t seed)
 	return snap_hash_end(hash.folded, seed);
 }
 
-bool index_fill_slots(const struct index *x, uint64_t seed,
-		      struct snap_slot *slots, uint32_t slot_count)
+bool index_fill_slots(const struct index *x, uint64_t seed, uint64_t *slots,
+		      uint32_t slot_count)
 {
 	uint32_t i, at, probes;
 	uint64_t hash;
@@ -165,14 +165,13 @@ bool index_fill_slots(const struct index *x, uint64_t seed,
 	memset(slots, 0, slot_count * sizeof(*slots));
 	for (i = 0; i < x->host_count; i++) {
 		hash = hash_name(x->hosts[i].name, seed);
-		at = (uint32_t)hash & (slot_count - 1);
-		for (probes = 1; slots[at].at; probes++) {
+		at = snap_hash_slot(hash, slot_count);
+		for (probes = 1; slots[at]; probes++) {
 			if (probes == PROBE_MAX)
 				return false;
-			at = (at + 1) & (slot_count - 1);
+			at = snap_slot_next(at, slot_count);
 		}
-		slots[at].tag = (uint32_t)(hash >> 32);
-		slots[at].at = x->hosts[i].at;
+		slots[at] = INDEX_SLOT(snap_hash_tag(hash), x->hosts[i].place);
 	}
 	return true;
 }

@@ -18,8 +18,8 @@ struct rule_list {
 struct index_host {
 	struct span name;
 	struct rule_list self, below;
-	uint8_t flags; /* enum snap_host_flags */
-	uint32_t at;   /* of its record, set by compile.c */
+	uint8_t flags;	/* enum snap_host_flags */
+	uint32_t place; /* of its record, set by compile.c */
 };
 
 struct index_prefix {
@@ -42,7 +42,10 @@ void index_init(struct index *x, const struct policy_rule *const *rules,
 		uint32_t rule_count, const struct policy_model *m);
 void index_fini(struct index *x);
 
-/* Places every host (its .at) into slots, a power of two of them: false when a
- * chain would be longer than PROBE_MAX. slots are zeroed first. */
+/* A full slot while the table is made: the tag above the place. */
+#define INDEX_SLOT(tag, place) ((uint64_t)(tag) << 32 | (place))
+
+/* Places every host (its .place) into that many slots: false when a chain would
+ * be longer than PROBE_MAX. slots are zeroed first. */
 WUNRES bool index_fill_slots(const struct index *x, uint64_t seed,
-			     struct snap_slot *slots, uint32_t slot_count);
+			     uint64_t *slots, uint32_t slot_count);

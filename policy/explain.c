@@ -7,7 +7,7 @@
 
 #include "policy/compile.h"
 #include "policy/foreign.h"
-#include "policy/layout.h"
+#include "policy/rules.h"
 #include "src/base/err.h"
 
 static const char *const source_names[VERDICT_SOURCE_NUM] = {
@@ -32,10 +32,19 @@ static uint32_t note_index(const struct snapshot *s, const struct verdict *v)
 	       (v->source == VERDICT_OVERLAY_ALLOW ? s->head->deny_count : 0);
 }
 
+/* Each port, method and path takes two bytes of the text at least. */
+enum { LISTED_MAX = POLICY_RULE_TEXT_SIZE / 2 };
+
 static void origin_of_rule(const struct snapshot *s, const struct verdict *v,
 			   struct verdict_origin *ret)
 {
-	const struct snap_note *note;
+	struct policy_ports ports[LISTED_MAX];
+	struct span strings[LISTED_MAX];
+	struct policy_rule_room room = { .ports = ports,
+					 .strings = strings,
+					 .port_room = LISTED_MAX,
+					 .string_room = LISTED_MAX };
+	struct policy_rule rule;
 	uint32_t index;
 
 	if (!s)
@@ -43,19 +52,20 @@ static void origin_of_rule(const struct snapshot *s, const struct verdict *v,
 	index = note_index(s, v);
 	if (index >= snapshot_rule_count(s))
 		return;
-	note = (const struct snap_note *)snap_at(s->head, SECTION_NOTES) +
-	       index;
-	ret->policy = snapshot_name(s);
-	ret->rule = snap_text(s->head, note->text);
-	ret->file = snap_text(s->head, note->file);
-	ret->line = note->line;
+	policy_rule_read(s, index, &room, &rule);
+	ret->policy = s->name;
+	ret->rule =
+		span_str(policy_rule_text(&rule, ret->text, sizeof(ret->text)));
+	ret->file = rule.file;
+	ret->line = rule.line;
 }
 
 void policy_origin(const struct snapshot *overlay,
 		   const struct snapshot *policy, const struct verdict *v,
 		   struct verdict_origin *ret)
 {
-	*ret = (struct verdict_origin){ 0 };
+	ret->policy = ret->rule = ret->file = SPAN("");
+	ret->line = 0;
 	switch (v->source) {
 	case VERDICT_OVERLAY_DENY:
 	case VERDICT_OVERLAY_ALLOW:
@@ -68,7 +78,7 @@ void policy_origin(const struct snapshot *overlay,
 	case VERDICT_DEFAULT:
 		if (!policy)
 			return;
-		ret->policy = snapshot_name(policy);
+		ret->policy = policy->name;
 		ret->file = snap_text(policy->head, policy->head->file);
 		ret->line = policy->head->line;
 		return;
@@ -125,12 +135,14 @@ const char *policy_sentence(const struct snapshot *overlay,
 	return dst;
 }
 
-static int pair_open(const struct buf *bytes, int r, struct snapshot *ret)
+static int pair_open(const struct buf *bytes, int r, uint64_t generation,
+		     struct snapshot *ret)
 {
 	if (r)
 		return r;
 	/* we made them, so they are sound */
 	must(!snapshot_open(buf_peek(bytes).ptr, buf_len(bytes), ret));
+	ret->generation = generation;
 	return 0;
 }
 
@@ -142,12 +154,14 @@ int policy_pair_init(struct policy_pair *ret, const struct policy_set *set,
 	*ret = (struct policy_pair){ .has_policy = m != NULL };
 	buf_init(&ret->overlay_bytes, SNAPSHOT_MAX_BYTES);
 	buf_init(&ret->policy_bytes, SNAPSHOT_MAX_BYTES);
-	r = policy_compile_overlay(set, generation, &ret->overlay_bytes);
-	r = pair_open(&ret->overlay_bytes, r, &ret->overlay);
+	r = policy_compile_overlay(set, &ret->overlay_bytes);
+	r = pair_open(&ret->overlay_bytes, r, generation, &ret->overlay);
 	if (r || !m)
 		return r;
-	r = policy_compile(m, generation, &ret->policy_bytes);
-	return pair_open(&ret->policy_bytes, r, &ret->policy);
+	r = policy_compile(m, &ret->policy_bytes);
+	r = pair_open(&ret->policy_bytes, r, generation, &ret->policy);
+	ret->policy.name = m->name;
+	return r;
 }
 
 void policy_pair_fini(struct policy_pair *pair)

@@ -41,6 +41,23 @@ static inline uint64_t snap_hash_end(uint64_t hash, uint64_t seed)
 	return hash;
 }
 
+/* Where a search of the table begins: the low half of the hash as a fraction,
+ * so that any number of slots will do. */
+static inline uint32_t snap_hash_slot(uint64_t hash, uint32_t slot_count)
+{
+	return (uint32_t)((hash & UINT32_MAX) * slot_count >> 32);
+}
+
+static inline uint8_t snap_hash_tag(uint64_t hash)
+{
+	return (uint8_t)(hash >> 56);
+}
+
+static inline uint32_t snap_slot_next(uint32_t at, uint32_t slot_count)
+{
+	return at + 1 == slot_count ? 0 : at + 1;
+}
+
 static inline struct snap_key snap_key_of(const uint8_t ip[16])
 {
 	uint64_t high, low;

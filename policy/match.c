@@ -86,22 +86,35 @@ static void suffixes_init(struct suffixes *s, struct span host)
 	s->starts[s->count] = 0;
 }
 
+static bool host_is(const struct snapshot_head *h, const struct snap_host *host,
+		    struct span name)
+{
+	struct span part[2];
+
+	if (host->name_len != name.len)
+		return false;
+	snap_host_name(h, host, part);
+	return !memcmp(part[0].ptr, name.ptr, part[0].len) &&
+	       !memcmp(part[1].ptr, name.ptr + part[0].len, part[1].len);
+}
+
 static const struct snap_host *find_host(const struct snapshot_head *h,
 					 struct span name, uint64_t hash)
 {
-	const struct snap_slot *slots = snap_at(h, SECTION_SLOTS);
-	const char *hosts = snap_at(h, SECTION_HOSTS);
 	const struct snap_host *host;
-	uint32_t at, probes;
+	uint32_t at, place, probes;
+	uint8_t tag;
 
 	hash = snap_hash_end(hash, h->seed);
-	at = (uint32_t)hash & h->slot_mask;
-	for (probes = 0; probes < PROBE_MAX && slots[at].at; probes++) {
-		host = (const void *)(hosts + slots[at].at);
-		if (slots[at].tag == hash >> 32 && host->name_len == name.len &&
-		    !memcmp(host->name, name.ptr, name.len))
+	at = snap_hash_slot(hash, h->slot_count);
+	for (probes = 0; probes < PROBE_MAX; probes++) {
+		place = snap_slot(h, at, &tag);
+		if (!place)
+			return NULL;
+		host = snap_host_at(h, place);
+		if (tag == snap_hash_tag(hash) && host_is(h, host, name))
 			return host;
-		at = (at + 1) & h->slot_mask;
+		at = snap_slot_next(at, h->slot_count);
 	}
 	return NULL;
 }
@@ -113,26 +126,23 @@ static void add_list(struct candidates *c, const struct snap_rule *at,
 		c->lists[c->count++] = (struct rules_view){ at, count };
 }
 
-static const struct snap_rule *host_lists(const struct snap_host *host)
-{
-	return (const void *)((const char *)host +
-			      snap_host_lists(host->name_len));
-}
-
 /* "*.suffix" for one proper suffix of the host. */
 static void gather_below(struct candidates *c, const struct snapshot_head *h,
 			 struct span host, const struct suffixes *s,
 			 unsigned labels)
 {
 	const struct snap_host *found;
+	struct snap_lists lists;
 
 	found = find_host(h, span_from(host, s->starts[labels]),
 			  s->hashes[labels]);
 	if (!found)
 		return;
-	add_list(c, host_lists(found) + found->self_count, found->below_count);
+	lists = snap_host_lists(found);
+	add_list(c, lists.at + lists.self_count, lists.below_count);
 	if (found->flags & (HOST_BELOW_INSPECT | HOST_BELOW_PASSTHROUGH))
-		c->lists_flags = found->flags / HOST_BELOW_INSPECT;
+		c->lists_flags =
+			(found->flags & HOST_FLAGS) / HOST_BELOW_INSPECT;
 }
 
 /* From the shortest suffix to the name itself, so that the most specific entry
@@ -141,6 +151,7 @@ static void gather_names(struct candidates *c, const struct snapshot_head *h,
 			 struct span host, const struct suffixes *s)
 {
 	const struct snap_host *found;
+	struct snap_lists lists;
 	unsigned word, labels;
 	uint64_t bits;
 
@@ -156,7 +167,8 @@ static void gather_names(struct candidates *c, const struct snapshot_head *h,
 	found = s->count ? find_host(h, host, s->hashes[s->count]) : NULL;
 	if (!found)
 		return;
-	add_list(c, host_lists(found), found->self_count);
+	lists = snap_host_lists(found);
+	add_list(c, lists.at, lists.self_count);
 	if (found->flags & (HOST_INSPECT | HOST_PASSTHROUGH))
 		c->lists_flags =
 			found->flags & (HOST_INSPECT | HOST_PASSTHROUGH);
@@ -210,27 +222,29 @@ static void prefetch_name(const struct snapshot *snapshot,
 			  const struct suffixes *s)
 {
 	const struct snapshot_head *h = snapshot->head;
-	const struct snap_slot *slots = snap_at(h, SECTION_SLOTS);
+	const char *slots = snap_at(h, SECTION_SLOTS);
+	uint64_t hash;
 
-	if (s->count)
-		__builtin_prefetch(
-			&slots[snap_hash_end(s->hashes[s->count], h->seed) &
-			       h->slot_mask]);
+	if (!s->count)
+		return;
+	hash = snap_hash_end(s->hashes[s->count], h->seed);
+	__builtin_prefetch(slots + (size_t)snap_hash_slot(hash, h->slot_count) *
+					   (h->wide ? 8 : 4));
 }
 
 static bool ports_fit(const struct snapshot_head *h,
-		      const struct snap_rule *rule, uint16_t port)
+		      const struct snap_terms *terms, uint16_t port)
 {
 	const struct snap_ports *ports =
 		(const struct snap_ports *)snap_at(h, SECTION_PORTS) +
-		rule->ports_at;
+		terms->ports_at;
 	unsigned i;
 
-	if (!rule->port_count)
+	if (!terms->port_count)
 		return true;
-	if (rule->port_count == 1)
-		return rule->port_first <= port && port <= rule->port_last;
-	for (i = 0; i < rule->port_count; i++)
+	if (terms->port_count == 1)
+		return terms->port_first <= port && port <= terms->port_last;
+	for (i = 0; i < terms->port_count; i++)
 		if (ports[i].first <= port && port <= ports[i].last)
 			return true;
 	return false;
@@ -249,22 +263,22 @@ static struct span next_string(const char **at)
 /* Both facts: methods are exact, paths patterns. What is not known fits a rule
  * that denies. */
 static bool request_fits(const struct snapshot_head *h,
-			 const struct snap_rule *rule,
+			 const struct snap_terms *terms,
 			 const struct policy_query *q)
 {
+	bool unknown = terms->action == VERDICT_DENY;
 	const char *at =
-		(const char *)snap_at(h, SECTION_STRINGS) + rule->strings_at;
-	bool unknown = rule->action == VERDICT_DENY;
-	bool method = !rule->method_count || (unknown && !q->method.len);
-	bool path = !rule->path_count || (unknown && !q->path.len);
+		(const char *)snap_at(h, SECTION_STRINGS) + terms->strings_at;
+	bool method = !terms->method_count || (unknown && !q->method.len);
+	bool path = !terms->path_count || (unknown && !q->path.len);
 	struct span s;
 	unsigned i;
 
-	for (i = 0; i < rule->method_count; i++) {
+	for (i = 0; i < terms->method_count; i++) {
 		s = next_string(&at);
 		method |= q->method.len && span_eq(s, q->method);
 	}
-	for (i = 0; method && !path && i < rule->path_count; i++) {
+	for (i = 0; method && !path && i < terms->path_count; i++) {
 		s = next_string(&at);
 		path = q->path.len && url_path_matches(s, q->path);
 	}
@@ -279,53 +293,59 @@ static bool is_quic(const struct policy_query *q)
 	       (q->port == QUIC_PORT || q->port == DOQ_PORT);
 }
 
-static bool protocol_fits(const struct snap_rule *rule,
+static bool protocol_fits(const struct snap_terms *terms,
 			  const struct policy_query *q)
 {
-	if (rule->action == VERDICT_DENY)
-		return rule->protocol == PROTOCOL_ANY ||
-		       rule->protocol == q->protocol ||
+	if (terms->action == VERDICT_DENY)
+		return terms->protocol == PROTOCOL_ANY ||
+		       terms->protocol == q->protocol ||
 		       q->protocol == PROTOCOL_ANY;
-	return rule->protocol == q->protocol ||
-	       (rule->protocol == PROTOCOL_ANY && !is_quic(q));
+	return terms->protocol == q->protocol ||
+	       (terms->protocol == PROTOCOL_ANY && !is_quic(q));
 }
 
 /* A name may be resolved when something at all may be done with it. */
-static enum fit rule_fits_name(const struct snap_rule *rule)
+static enum fit rule_fits_name(const struct snap_terms *terms)
 {
-	bool whole = !rule->port_count && rule->protocol == PROTOCOL_ANY &&
-		     !(rule->flags & RULE_CONSTRAINED);
+	bool whole =
+		terms->protocol == PROTOCOL_ANY && !(terms->flags & RULE_LISTS);
 
-	return rule->action == VERDICT_ALLOW || whole ? FIT_YES : FIT_NO;
+	return terms->action == VERDICT_ALLOW || whole ? FIT_YES : FIT_NO;
 }
 
 static enum fit rule_fits(const struct snapshot_head *h,
-			  const struct snap_rule *rule,
+			  const struct snap_terms *terms,
 			  const struct question *x)
 {
 	if (x->q->stage == POLICY_NAME)
-		return rule_fits_name(rule);
-	if (!protocol_fits(rule, x->q) || !ports_fit(h, rule, x->q->port))
+		return rule_fits_name(terms);
+	if (!protocol_fits(terms, x->q))
 		return FIT_NO;
-	if (!(rule->flags & RULE_CONSTRAINED))
+	if (!(terms->flags & RULE_LISTS))
+		return FIT_YES;
+	if (!ports_fit(h, terms, x->q->port))
+		return FIT_NO;
+	if (!(terms->flags & RULE_CONSTRAINED))
 		return FIT_YES;
 	if (x->q->stage == POLICY_REQUEST)
-		return request_fits(h, rule, x->q) ? FIT_YES : FIT_NO;
+		return request_fits(h, terms, x->q) ? FIT_YES : FIT_NO;
 	if (x->opaque)
-		return rule->action == VERDICT_DENY ? FIT_YES : FIT_NO;
+		return terms->action == VERDICT_DENY ? FIT_YES : FIT_NO;
 	return FIT_PERHAPS;
 }
 
-static void found_note(struct found *f, const struct snap_rule *rule,
-		       enum fit fit)
+static void found_note(struct found *f, const struct snapshot_head *h,
+		       const struct snap_rule *rule, const struct question *x)
 {
+	const struct snap_terms *terms = snap_terms_of(h, rule);
 	const struct snap_rule **lowest = &f->yes;
+	enum fit fit = rule_fits(h, terms, x);
 
 	if (fit == FIT_NO)
 		return;
 	if (fit == FIT_PERHAPS)
-		lowest = rule->action == VERDICT_ALLOW ? &f->may_allow
-						       : &f->may_deny;
+		lowest = terms->action == VERDICT_ALLOW ? &f->may_allow
+							: &f->may_deny;
 	if (rule->index < (*lowest)->index)
 		*lowest = rule;
 }
@@ -342,7 +362,7 @@ static void weigh_list(const struct snapshot_head *h,
 	for (; rule < end && rule->index < rest->yes->index; rule++) {
 		f = rule->index < h->deny_count ? deny : rest;
 		if (rule->index < f->yes->index)
-			found_note(f, rule, rule_fits(h, rule, x));
+			found_note(f, h, rule, x);
 	}
 }
 
@@ -370,8 +390,8 @@ static void weigh_address_denies(const struct snapshot_head *h,
 		rule = c->lists[i].at;
 		end = rule + c->lists[i].count;
 		for (; rule < end && rule->index < f->yes->index; rule++)
-			if (rule->action == VERDICT_DENY)
-				found_note(f, rule, rule_fits(h, rule, x));
+			if (snap_terms_of(h, rule)->action == VERDICT_DENY)
+				found_note(f, h, rule, x);
 	}
 }
 
@@ -380,16 +400,19 @@ static bool is_found(const struct snap_rule *rule)
 	return rule != &no_rule;
 }
 
-/* first: the index that counts as 0. */
 static void conclude(struct verdict *v, enum verdict_source source,
-		     const struct snap_rule *rule, uint32_t first)
+		     const struct snapshot *s, const struct snap_rule *rule)
 {
-	v->kind = rule->action;
+	const struct snap_terms *terms = snap_terms_of(s->head, rule);
+
+	v->kind = terms->action;
 	v->source = source;
-	v->rule = rule->index - first;
-	v->exact = rule->flags & RULE_EXACT;
-	v->labels = rule->labels;
-	v->by_address = v->kind == VERDICT_ALLOW && rule->flags & RULE_ADDRESS;
+	v->rule = rule->index;
+	if (source == VERDICT_OVERLAY_ALLOW)
+		v->rule -= s->head->deny_count;
+	v->exact = terms->flags & RULE_EXACT;
+	v->labels = terms->labels;
+	v->by_address = v->kind == VERDICT_ALLOW && terms->flags & RULE_ADDRESS;
 }
 
 /* Steps 3 to 5. *ret: the rules that fit perhaps and come before the end. */
@@ -401,12 +424,12 @@ static void decide_policy(const struct snapshot *policy,
 
 	weigh_address_denies(policy->head, c, x, &denied);
 	if (is_found(denied.yes)) {
-		conclude(v, VERDICT_ADDRESS_DENY, denied.yes, 0);
+		conclude(v, VERDICT_ADDRESS_DENY, policy, denied.yes);
 		return;
 	}
 	weigh(policy, c, x, &nobody, &list);
 	if (is_found(list.yes)) {
-		conclude(v, VERDICT_RULE, list.yes, 0);
+		conclude(v, VERDICT_RULE, policy, list.yes);
 	} else {
 		v->kind = is_quic(x->q) ? VERDICT_DENY
 					: policy->head->default_action;
@@ -428,22 +451,21 @@ static void decide(const struct snapshot *overlay,
 		   struct verdict *v)
 {
 	struct found deny, allow, list = FOUND_NOTHING;
-	uint32_t first = overlay ? overlay->head->deny_count : 0;
 
 	weigh(overlay, co, x, &deny, &allow);
 	if (is_found(deny.yes)) {
-		conclude(v, VERDICT_OVERLAY_DENY, deny.yes, 0);
+		conclude(v, VERDICT_OVERLAY_DENY, overlay, deny.yes);
 		return;
 	}
 	if (is_found(allow.yes))
-		conclude(v, VERDICT_OVERLAY_ALLOW, allow.yes, first);
+		conclude(v, VERDICT_OVERLAY_ALLOW, overlay, allow.yes);
 	else
 		decide_policy(policy, cp, x, &list, v);
 
 	if (v->kind == VERDICT_DENY && is_found(allow.may_allow))
-		conclude(v, VERDICT_OVERLAY_ALLOW, allow.may_allow, first);
+		conclude(v, VERDICT_OVERLAY_ALLOW, overlay, allow.may_allow);
 	else if (v->kind == VERDICT_DENY && is_found(list.may_allow))
-		conclude(v, VERDICT_RULE, list.may_allow, 0);
+		conclude(v, VERDICT_RULE, policy, list.may_allow);
 
 	if (v->kind == VERDICT_ALLOW)
 		v->inspect |= is_found(deny.may_deny) ||
@@ -464,10 +486,9 @@ void policy_match(const struct snapshot *overlay, const struct snapshot *policy,
 	    (overlay && !overlay->head->is_overlay))
 		return;
 
-	ret->generation = policy->head->generation;
+	ret->generation = policy->generation;
 	if (overlay)
-		ret->generation =
-			MAX(ret->generation, overlay->head->generation);
+		ret->generation = MAX(ret->generation, overlay->generation);
 	suffixes_init(&suffixes, q->host);
 	prefetch_name(policy, &suffixes);
 	gather(&of_overlay, overlay, q, &suffixes);

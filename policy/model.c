@@ -5,8 +5,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "policy/rules.h"
 #include "src/base/buf.h"
+#include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/text/json.h"
 #include "src/wire/host.h"
@@ -65,6 +68,113 @@ const struct policy_model *policy_find(const struct policy_set *set,
 			return m;
 	return NULL;
 }
+
+/* -- without rules -------------------------------------------------------- */
+
+/* Counts first, then copies: at NULL is counting. */
+struct block {
+	char *at;
+	size_t used;
+};
+
+static void *block_put(struct block *b, const void *bytes, size_t len)
+{
+	void *dst = b->at ? b->at + b->used : NULL;
+
+	b->used += (len + 7) & ~(size_t)7;
+	return dst && len ? memcpy(dst, bytes, len) : dst;
+}
+
+/* With a NUL behind it, as an arena has. */
+static struct span block_put_span(struct block *b, struct span s)
+{
+	char *dst = block_put(b, s.ptr, s.len);
+
+	b->used += s.len % 8 ? 0 : 8;
+	if (dst)
+		dst[s.len] = '\0';
+	return span_of(dst, s.len);
+}
+
+static struct span *block_put_ids(struct block *b, const struct policy_model *m)
+{
+	struct span *ids = block_put(b, m->ids, m->id_count * sizeof(*ids)), id;
+	unsigned i;
+
+	for (i = 0; i < m->id_count; i++) {
+		id = block_put_span(b, m->ids[i]);
+		if (ids)
+			ids[i] = id;
+	}
+	return ids;
+}
+
+static struct policy_label *block_put_labels(struct block *b,
+					     const struct policy_model *m)
+{
+	struct policy_label *labels =
+		block_put(b, m->labels, m->label_count * sizeof(*labels));
+	struct span key, value;
+	unsigned i;
+
+	for (i = 0; i < m->label_count; i++) {
+		key = block_put_span(b, m->labels[i].key);
+		value = block_put_span(b, m->labels[i].value);
+		if (labels)
+			labels[i] = (struct policy_label){ key, value };
+	}
+	return labels;
+}
+
+static struct policy_target *block_put_targets(struct block *b,
+					       const struct policy_target *from,
+					       unsigned count)
+{
+	struct policy_target *targets =
+		block_put(b, from, count * sizeof(*targets));
+	struct span name;
+	unsigned i;
+
+	for (i = 0; i < count; i++) {
+		name = block_put_span(b, from[i].name);
+		if (targets)
+			targets[i].name = name;
+	}
+	return targets;
+}
+
+static struct policy_model *block_put_model(struct block *b,
+					    const struct policy_model *m)
+{
+	struct policy_model *copy = block_put(b, m, sizeof(*m));
+	struct policy_model parts = *m;
+
+	parts.next = NULL;
+	parts.rules = NULL;
+	parts.rule_count = 0;
+	parts.name = block_put_span(b, m->name);
+	parts.file = block_put_span(b, m->file);
+	parts.ids = block_put_ids(b, m);
+	parts.labels = block_put_labels(b, m);
+	parts.inspect = block_put_targets(b, m->inspect, m->inspect_count);
+	parts.passthrough =
+		block_put_targets(b, m->passthrough, m->passthrough_count);
+	if (copy)
+		*copy = parts;
+	return copy;
+}
+
+struct policy_model *policy_model_brief(const struct policy_model *m)
+{
+	struct block b = { 0 };
+
+	(void)block_put_model(&b, m);
+	b.at = must_alloc(b.used);
+	b.used = 0;
+	return block_put_model(&b, m);
+}
+
+/* -- choosing ------------------------------------------------------------- */
 
 /* "team-*" or exact. */
 static bool id_matches(struct span pattern, struct span id)
@@ -194,46 +304,77 @@ const char *policy_target_text(const struct policy_target *target, char *dst,
 	return "";
 }
 
-/* A line of text that stops growing when it is full. */
+/* A line of text that stops growing when it is full. Written for each audit
+ * record, so not by printf. */
 struct line {
 	char *dst;
-	size_t size, len;
+	size_t size, len; /* size: without the NUL */
 	bool cut;
 };
 
-static void line_add(struct line *l, const char *before, struct span s)
+static void line_put(struct line *l, struct span s)
 {
-	int len = snprintf(l->dst + l->len, l->size - l->len, "%s%.*s", before,
-			   SPAN_FMT(s));
+	size_t len = MIN(s.len, l->size - l->len);
 
-	if (l->cut || len < 0)
+	if (l->cut)
 		return;
-	l->cut = (size_t)len >= l->size - l->len;
-	l->len += l->cut ? l->size - l->len - 1 : (size_t)len;
+	if (len)
+		memcpy(l->dst + l->len, s.ptr, len);
+	l->len += len;
+	l->cut = len < s.len;
 }
 
-static void line_add_ports(struct line *l, const struct policy_rule *rule)
+static void line_put_port(struct line *l, uint16_t port)
+{
+	char text[5], *at = text + sizeof(text);
+	unsigned rest = port;
+
+	do {
+		*--at = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	line_put(l, span_of(at, (size_t)(text + sizeof(text) - at)));
+}
+
+static void line_put_target(struct line *l, const struct policy_target *target)
+{
+	char text[POLICY_TARGET_TEXT_SIZE];
+
+	if (target->kind == TARGET_ADDRESS) {
+		line_put(l, span_str(policy_target_text(target, text,
+							sizeof(text))));
+		return;
+	}
+	if (target->kind == TARGET_WILDCARD)
+		line_put(l, SPAN("*."));
+	line_put(l, target->name);
+}
+
+static void line_put_ports(struct line *l, const struct policy_rule *rule)
 {
 	const struct policy_ports *p;
-	char text[16];
 	unsigned i;
 
-	for (i = 0; i < rule->port_count; i++) {
+	for (i = 0; i < rule->port_count && !l->cut; i++) {
 		p = &rule->ports[i];
-		(void)snprintf(text, sizeof(text),
-			       p->first == p->last ? "%u" : "%u-%u", p->first,
-			       p->last);
-		line_add(l, i ? "," : " ports ", span_str(text));
+		line_put(l, i ? SPAN(",") : SPAN(" ports "));
+		line_put_port(l, p->first);
+		if (p->first == p->last)
+			continue;
+		line_put(l, SPAN("-"));
+		line_put_port(l, p->last);
 	}
 }
 
-static void line_add_list(struct line *l, const struct span *items,
+static void line_put_list(struct line *l, const struct span *items,
 			  unsigned count)
 {
 	unsigned i;
 
-	for (i = 0; i < count; i++)
-		line_add(l, i ? "," : " ", items[i]);
+	for (i = 0; i < count && !l->cut; i++) {
+		line_put(l, i ? SPAN(",") : SPAN(" "));
+		line_put(l, items[i]);
+	}
 }
 
 static bool says_protocol(const struct policy_rule *rule)
@@ -245,18 +386,19 @@ static bool says_protocol(const struct policy_rule *rule)
 const char *policy_rule_text(const struct policy_rule *rule, char *dst,
 			     size_t size)
 {
-	char target[POLICY_TARGET_TEXT_SIZE];
-	struct line l = { .dst = dst, .size = size };
+	struct line l = { .dst = dst, .size = size - 1 };
 
-	policy_target_text(&rule->target, target, sizeof(target));
-	line_add(&l, verdict_kind_name(rule->action), SPAN(" "));
-	line_add(&l, "", span_str(target));
-	if (says_protocol(rule))
-		line_add(&l, " ",
-			 span_str(policy_protocol_name(rule->protocol)));
-	line_add_ports(&l, rule);
-	line_add_list(&l, rule->methods, rule->method_count);
-	line_add_list(&l, rule->paths, rule->path_count);
+	line_put(&l, span_str(verdict_kind_name(rule->action)));
+	line_put(&l, SPAN(" "));
+	line_put_target(&l, &rule->target);
+	if (says_protocol(rule)) {
+		line_put(&l, SPAN(" "));
+		line_put(&l, span_str(policy_protocol_name(rule->protocol)));
+	}
+	line_put_ports(&l, rule);
+	line_put_list(&l, rule->methods, rule->method_count);
+	line_put_list(&l, rule->paths, rule->path_count);
+	dst[l.len] = '\0';
 	if (l.cut && size > 4)
 		memcpy(dst + size - 4, "...", 4);
 	return dst;
@@ -348,7 +490,28 @@ static void emit_sandboxes(struct json_out *o, const struct policy_model *m)
 	json_close(o);
 }
 
-int policy_emit(const struct policy_model *m, struct buf *out)
+static void emit_compiled(struct json_out *o, const struct snapshot *s)
+{
+	struct policy_rule_room room = {
+		.ports = must_alloc(POLICY_LIST_MAX * sizeof(*room.ports)),
+		.strings =
+			must_alloc(2 * POLICY_LIST_MAX * sizeof(*room.strings)),
+		.port_room = POLICY_LIST_MAX,
+		.string_room = 2 * POLICY_LIST_MAX,
+	};
+	struct policy_rule rule;
+	uint32_t i;
+
+	for (i = 0; i < snapshot_rule_count(s); i++) {
+		policy_rule_read(s, i, &room, &rule);
+		emit_rule(o, &rule);
+	}
+	free(room.ports);
+	free(room.strings);
+}
+
+static int emit(const struct policy_model *m, const struct snapshot *compiled,
+		struct buf *out)
 {
 	struct json_out o;
 	unsigned i;
@@ -359,7 +522,9 @@ int policy_emit(const struct policy_model *m, struct buf *out)
 	emit_sandboxes(&o, m);
 	json_put_str(&o, "defaultAction", verdict_kind_name(m->default_action));
 	json_open_array(&o, "egress");
-	for (i = 0; i < m->rule_count; i++)
+	if (compiled)
+		emit_compiled(&o, compiled);
+	for (i = 0; !compiled && i < m->rule_count; i++)
 		emit_rule(&o, &m->rules[i]);
 	json_close(&o);
 	emit_targets(&o, "inspect", m->inspect, m->inspect_count);
@@ -367,4 +532,15 @@ int policy_emit(const struct policy_model *m, struct buf *out)
 	policy_limits_emit(&o, &m->limits);
 	json_close(&o);
 	return json_done(&o);
+}
+
+int policy_emit(const struct policy_model *m, struct buf *out)
+{
+	return emit(m, NULL, out);
+}
+
+int policy_emit_compiled(const struct policy_model *m, const struct snapshot *s,
+			 struct buf *out)
+{
+	return emit(m, s, out);
 }

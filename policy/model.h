@@ -119,6 +119,10 @@ WUNRES int policy_check_passthrough(const struct policy_model *m,
 
 bool policy_rule_is_constrained(const struct policy_rule *rule);
 
+/* A copy in one block of memory, to free(), of all but the rules; it outlives
+ * the set. */
+struct policy_model *policy_model_brief(const struct policy_model *m);
+
 /* "allow *.example.com ports 443,8000-8100 GET,POST /v1/x", cut with "..." to
  * fit. Returns dst. */
 const char *policy_rule_text(const struct policy_rule *rule, char *dst,
@@ -131,6 +135,10 @@ const char *policy_target_text(const struct policy_target *target, char *dst,
 /* The policy as one compact JSON object in the schema of policy files, which
  * policy_load_one() reads back. 0 or -ENOBUFS. */
 WUNRES int policy_emit(const struct policy_model *m, struct buf *out);
+/* The same, but for the rules: those of s, which was compiled from m when it
+ * still had them. */
+WUNRES int policy_emit_compiled(const struct policy_model *m,
+				const struct snapshot *s, struct buf *out);
 
 /* Of a rule that does not say: TCP when it allows, any when it denies. */
 enum policy_protocol policy_protocol_default(enum verdict_kind action);

@@ -97,19 +97,20 @@ struct verdict {
 struct policy_limits; /* policy/limits.h */
 struct snapshot_head;
 
-/* Borrowed view of a compiled policy. */
+/* Borrowed view of a compiled policy. What it is called and how new it is says
+ * whoever has it: equal policies are equal bytes under whatever name. */
 struct snapshot {
 	const struct snapshot_head *head;
 	size_t len;
+	struct span name;
+	uint64_t generation;
 };
 
 /* Checks every offset once. 0, or -EINVAL when the bytes are no snapshot; the
- * bytes must be 16-byte aligned and outlive *ret. */
+ * bytes must be 16-byte aligned and outlive *ret. The name is "operator" for
+ * an overlay, else empty, and the generation 0, until the caller says. */
 WUNRES int snapshot_open(const void *bytes, size_t len, struct snapshot *ret);
-uint64_t snapshot_generation(const struct snapshot *s);
 uint32_t snapshot_rule_count(const struct snapshot *s);
-/* Name of the policy. */
-struct span snapshot_name(const struct snapshot *s);
 /* Is there a name whose requests it wants to see, by the inspect list or a rule
  * with methods or paths? */
 bool snapshot_looks_inside(const struct snapshot *s);
@@ -121,13 +122,17 @@ const struct policy_limits *snapshot_limits(const struct snapshot *s);
 void policy_match(const struct snapshot *overlay, const struct snapshot *policy,
 		  const struct policy_query *q, struct verdict *ret);
 
+enum { POLICY_RULE_TEXT_SIZE = 256 }; /* longer ones end in "..." */
+
 /* Where a verdict came from, for people and for the audit record. Spans live
- * as long as the snapshot; empty where unknown. */
+ * as long as the snapshot, but for .rule, which points into this struct (so do
+ * not copy it); empty where unknown. */
 struct verdict_origin {
 	struct span policy; /* name of the policy, "operator" for overlays */
 	struct span rule;   /* e.g. "allow *.example.com ports 443 GET /v1/" */
 	struct span file;
 	uint32_t line;
+	char text[POLICY_RULE_TEXT_SIZE];
 };
 
 void policy_origin(const struct snapshot *overlay,

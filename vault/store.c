@@ -7,6 +7,10 @@
  * map: LMDB's pages are copied, synced, and only then named by a new meta
  * page, so a process killed at any point leaves the previous or the new state.
  *
+ * What was read stays mapped, and counts as our memory, for as long as nobody
+ * says otherwise: after large values, or many, it is given up at the end of the
+ * reading. It stays in the page cache, for the next.
+ *
  * A data file that is there is whole: LMDB writes the two meta pages of a new
  * one with a call that a signal may end after the first, so it does that under
  * another name, and rename(2) gives the file its own.
@@ -21,7 +25,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +38,8 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 
+enum { PAGE_BYTES = 4096 };
+
 static const size_t map_max = (size_t)64 << 30;
 
 struct store {
@@ -40,6 +48,7 @@ struct store {
 	MDB_txn *read; /* reset between reads */
 	size_t map_bytes;
 	bool reading;
+	uintptr_t low, high; /* values that this reading saw lie between */
 };
 
 struct store_txn {
@@ -232,7 +241,26 @@ int store_read_begin(struct store *s)
 	if (r)
 		return r;
 	s->reading = true;
+	s->low = UINTPTR_MAX;
+	s->high = 0;
 	return 0;
+}
+
+static void saw(struct store *s, struct span value)
+{
+	uintptr_t at = (uintptr_t)value.ptr;
+
+	s->low = MIN(s->low, at);
+	s->high = MAX(s->high, at + value.len);
+}
+
+/* A page or two are needed again at once. */
+static void give_up_pages(const struct store *s)
+{
+	uintptr_t low = s->low & ~(uintptr_t)(PAGE_BYTES - 1);
+
+	if (s->high > low + 2 * (uintptr_t)PAGE_BYTES)
+		(void)madvise((void *)low, s->high - low, MADV_DONTNEED);
 }
 
 void store_read_end(struct store *s)
@@ -240,6 +268,7 @@ void store_read_end(struct store *s)
 	must(s->reading);
 	mdb_txn_reset(s->read);
 	s->reading = false;
+	give_up_pages(s);
 }
 
 static int find(MDB_txn *txn, MDB_dbi dbi, struct span key, struct span *ret)
@@ -254,8 +283,13 @@ static int find(MDB_txn *txn, MDB_dbi dbi, struct span key, struct span *ret)
 
 int store_find(struct store *s, struct span key, struct span *ret)
 {
+	int r;
+
 	must(s->reading);
-	return find(s->read, s->dbi, key, ret);
+	r = find(s->read, s->dbi, key, ret);
+	if (!r)
+		saw(s, *ret);
+	return r;
 }
 
 int store_txn_find(struct store_txn *t, struct span key, struct span *ret)
@@ -274,6 +308,7 @@ int store_each(struct store *s, store_each_fn *fn, void *ctx)
 	if (r)
 		return r;
 	while (!(r = store_error(mdb_cursor_get(cursor, &k, &v, MDB_NEXT)))) {
+		saw(s, span_of_val(v));
 		r = fn(ctx, span_of_val(k), span_of_val(v));
 		if (r)
 			break;

@@ -27,22 +27,31 @@ struct loop;
 struct names;
 struct pace;
 
+struct policy_bodies;
+struct policy_body;
+
 /* A compiled policy in this process; shared, reference counted. */
 struct policy {
 	_Atomic unsigned refs;
 	uint32_t id;
 	uint64_t generation;
 	struct snapshot snapshot;
-	void *bytes;   /* what the snapshot borrows */
-	size_t mapped; /* > 0: munmap this much, else free */
+	struct policy_body *body; /* what the snapshot borrows */
+	char name[];		  /* the same */
 };
 
+/* The bytes of policies: those that say the same have them together. */
+struct policy_bodies *policy_bodies_new(void);
+/* They live on as long as policies do. NULL is fine; returns NULL. */
+struct policy_bodies *policy_bodies_free(struct policy_bodies *all);
+
 /* Takes the memfd's content; small policies are copied, large ones stay
- * mapped. 0, or -errno. */
-WUNRES int policy_new(const struct msg_policy *msg, int fd,
-		      struct policy **ret);
+ * mapped. 0, or -errno. Any thread. */
+WUNRES int policy_new(struct policy_bodies *all, const struct msg_policy *msg,
+		      int fd, struct policy **ret);
 struct policy *policy_ref(struct policy *p);
-struct policy *policy_unref(struct policy *p);
+struct policy *policy_unref(struct policy *p); /* any thread */
+bool policy_is_mapped(const struct policy *p); /* for tests */
 
 struct sandbox {
 	char *id;

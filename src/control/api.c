@@ -26,6 +26,7 @@ static unsigned api_authorise(void *ctx, const struct httpd_request *r)
 	struct control *c = ctx;
 	struct span value;
 
+	control_busy(c);
 	if (peer->is_unix)
 		return !peer->uid || peer->uid == geteuid() ? 0 : 403;
 	value = httpd_header(r, SPAN("Authorization"));

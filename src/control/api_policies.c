@@ -17,10 +17,12 @@
 #include "src/role/config.h"
 
 struct wish {
-	struct buf text;	    /* of the body, while it waits */
-	struct policy_entry *entry; /* NULL: not made, or already applied */
+	struct buf text;	    /* as it is stored, while it waits */
+	struct policy_entry *entry; /* NULL: remove; or already applied */
 	bool is_new;
-	changed_fn *fn; /* who asked from inside, or NULL */
+	int error;	  /* that it could not be made, */
+	struct diag diag; /* and why */
+	changed_fn *fn;	  /* who asked from inside, or NULL */
 	void *ctx;
 	char name[POLICY_NAME_MAX + 1];
 };
@@ -76,8 +78,8 @@ static void reply_list(struct control *c, struct httpd_request *r)
 	json_open_object(&o, NULL);
 	policies_put_state(&o, p);
 	json_open_object(&o, "overlay");
-	json_put_u64(&o, "deny", p->files ? p->files->deny_count : 0);
-	json_put_u64(&o, "allow", p->files ? p->files->allow_count : 0);
+	json_put_u64(&o, "deny", p->deny_count);
+	json_put_u64(&o, "allow", p->allow_count);
 	json_close(&o);
 	json_open_array(&o, "policies");
 	for (i = 0; i < p->count; i++)
@@ -106,7 +108,7 @@ static void reply_policy(struct control *c, struct httpd_request *r,
 		api_not_found(r, "policy");
 		return;
 	}
-	error = policy_emit(e->model, &text);
+	error = policy_entry_text(e, &text);
 	json_start(&o, &out);
 	json_open_object(&o, NULL);
 	policy_entry_emit(&o, "entry", e);
@@ -135,31 +137,22 @@ static bool wish_claim(struct control *c, const void *data, struct map *claims)
 static enum change_step put_check(struct control *c, void *data,
 				  struct refusal *no)
 {
-	struct buf text = BUF_INIT(MSG_TAIL_MAX);
-	struct diag d = { 0 };
 	struct wish *w = data;
-	int r;
 
-	w->entry = policy_entry_free(w->entry);
-	w->is_new = !policies_find(&c->policies, span_str(w->name));
-	if (policies_make(&c->policies, buf_peek(&w->text), span_str(w->name),
-			  &w->entry, &d)) {
-		no->code = "POLICY_INVALID";
-		(void)diag_text(&d, no->diag.msg, sizeof(no->diag.msg));
-		return CHANGE_REFUSE;
-	}
-	r = policy_emit(w->entry->model, &text);
-	if (!r) {
-		change_store_begin(c);
-		vault_link_put(c->vault, RECORD_POLICY, span_str(w->name),
-			       buf_peek(&text));
-	}
-	buf_fini(&text);
-	if (r)
+	if (w->error == -ENOBUFS)
 		return api_refuse(no, 413, "POLICY_TOO_LARGE",
 				  "a policy put by API has at most %d bytes; "
 				  "larger ones belong into a file",
 				  MSG_TAIL_MAX);
+	w->is_new = !policies_find(&c->policies, span_str(w->name));
+	if (w->error || policies_check(&c->policies, w->entry, &w->diag)) {
+		no->code = "POLICY_INVALID";
+		(void)diag_text(&w->diag, no->diag.msg, sizeof(no->diag.msg));
+		return CHANGE_REFUSE;
+	}
+	change_store_begin(c);
+	vault_link_put(c->vault, RECORD_POLICY, span_str(w->name),
+		       buf_peek(&w->text));
 	return CHANGE_STORE;
 }
 
@@ -198,17 +191,22 @@ static void wish_done(struct control *c, void *data, const struct refusal *why)
 }
 
 /* NULL: the name is too long. */
-static struct wish *wish_new(struct span name, struct span text)
+static struct wish *wish_new(struct span name)
 {
 	struct wish *w = must_alloc(sizeof(*w));
 
-	buf_init(&w->text, HTTPD_BODY_MAX);
-	if (span_copy(name, w->name, sizeof(w->name))) {
-		must(!buf_put(&w->text, text));
+	buf_init(&w->text, MSG_TAIL_MAX);
+	if (span_copy(name, w->name, sizeof(w->name)))
 		return w;
-	}
 	wish_free(w);
 	return NULL;
+}
+
+/* Parses and compiles it before its turn comes. */
+static void wish_make(struct control *c, struct wish *w, struct span text)
+{
+	w->error = policies_make(&c->policies, text, span_str(w->name),
+				 &w->entry, &w->text, &w->diag);
 }
 
 static const struct change_ops put_ops = {
@@ -222,24 +220,27 @@ static const struct change_ops put_ops = {
 
 void api_policy_put(void *ctx, struct httpd_request *r)
 {
-	struct wish *w = wish_new(httpd_param(r, "name"), httpd_body(r));
+	struct wish *w = wish_new(httpd_param(r, "name"));
 
-	if (!w)
+	if (!w) {
 		httpd_reply_error(r, 400, "INVALID",
 				  "a policy's name has at most %d bytes",
 				  POLICY_NAME_MAX);
-	else
-		change_submit(ctx, &put_ops, w, r);
+		return;
+	}
+	wish_make(ctx, w, httpd_body(r));
+	change_submit(ctx, &put_ops, w, r);
 }
 
 void policy_change_put(struct control *c, struct span name, struct span text,
 		       changed_fn *fn, void *ctx)
 {
-	struct wish *w = wish_new(name, text);
+	struct wish *w = wish_new(name);
 
 	must(w);
 	w->fn = fn;
 	w->ctx = ctx;
+	wish_make(c, w, text);
 	change_submit(c, &put_ops, w, NULL);
 }
 
@@ -291,7 +292,7 @@ static const struct change_ops delete_ops = {
 
 void api_policy_delete(void *ctx, struct httpd_request *r)
 {
-	struct wish *w = wish_new(httpd_param(r, "name"), SPAN_NONE);
+	struct wish *w = wish_new(httpd_param(r, "name"));
 
 	if (!w)
 		api_not_found(r, "policy");
@@ -302,7 +303,7 @@ void api_policy_delete(void *ctx, struct httpd_request *r)
 void policy_change_remove(struct control *c, struct span name, changed_fn *fn,
 			  void *ctx)
 {
-	struct wish *w = wish_new(name, SPAN_NONE);
+	struct wish *w = wish_new(name);
 
 	must(w);
 	w->fn = fn;
@@ -320,6 +321,7 @@ static enum change_step reload_check(struct control *c, void *data,
 	char text[1024];
 
 	(void)data;
+	control_busy(c);
 	if (policies_load_dir(&c->policies, c->config->policy_dir)) {
 		log_error("the policies stay as they were: %s",
 			  diag_text(&p->error, text, sizeof(text)));

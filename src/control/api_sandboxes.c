@@ -35,12 +35,12 @@ static const char not_locked[] =
 static void sandbox_show(struct json_out *o, const struct control *c,
 			 const struct sandbox *s, struct span usage)
 {
-	const struct policy_entry *e = policies_at(&c->policies, s->policy);
+	const struct policy_entry *e = policies_select(&c->policies, s);
 
 	json_open_object(o, NULL);
 	sandbox_emit(o, s);
 	sandbox_emit_lock(o, s);
-	if (e && e->model)
+	if (e && e->id == s->policy)
 		json_put_text(o, "policy", e->model->name);
 	else
 		json_put_null(o, "policy");

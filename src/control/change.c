@@ -298,7 +298,9 @@ static bool change_joins(struct change *ch)
 		return true;
 	return free_of_others && !goes_alone(ch) &&
 	       !goes_alone(change_of(&q->group)) &&
-	       q->group_count < CHANGES_TOGETHER_MAX;
+	       q->group_count < CHANGES_TOGETHER_MAX &&
+	       vault_link_put_bytes(ch->control->vault) <
+		       CHANGES_TOGETHER_BYTES;
 }
 
 /* Into the group, or refused. */

@@ -36,6 +36,9 @@ enum {
 	CHANGES_WAITING_MAX = 1024,
 	CHANGE_WAIT_MS = 10 * 1000,
 	CHANGES_TOGETHER_MAX = 64,
+	/* Values of a transaction stay in the vault's locked memory until it
+	 * ends, and that memory stays the vault's. */
+	CHANGES_TOGETHER_BYTES = 256 * 1024,
 };
 
 /* Why a change was refused. */

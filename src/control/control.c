@@ -10,6 +10,7 @@
 
 #include "certs/trust.h"
 #include "src/base/err.h"
+#include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/control/api.h"
 #include "src/control/audit_tail.h"
@@ -234,6 +235,17 @@ static void on_gateway_accuse(void *ctx)
 	accuse(ctx, ROLE_GATEWAY);
 }
 
+static void on_rest_timer(struct timer *t)
+{
+	(void)t;
+	heap_trim();
+}
+
+void control_busy(struct control *c)
+{
+	timer_start(&c->rest_timer, CONTROL_REST_MS);
+}
+
 void control_loaded(struct control *c)
 {
 	log_info("read %zu credentials, %zu bindings, %zu sandboxes and %u "
@@ -251,6 +263,7 @@ void control_locked(struct control *c)
 	c->loaded = true;
 	c->ever_loaded = true;
 	publish_all(c);
+	control_busy(c);
 	change_queue_run(c);
 }
 
@@ -351,6 +364,7 @@ static struct control *control_alloc(struct loop *loop,
 	buf_init(&c->ca_bundle, CA_BUNDLE_MAX);
 	timer_init(&c->node_timer, loop, on_node_timer);
 	timer_init(&c->drain_timer, loop, on_drain_timer);
+	timer_init(&c->rest_timer, loop, on_rest_timer);
 	return c;
 }
 
@@ -394,6 +408,7 @@ struct control *control_free(struct control *c)
 	file_watch_free(c->policy_watch);
 	timer_stop(&c->node_timer);
 	timer_stop(&c->drain_timer);
+	timer_stop(&c->rest_timer);
 	chan_free(c->supervisor);
 	vault_state_free(c->node);
 	sandboxes_fini(&c->sandboxes);

@@ -35,7 +35,7 @@ struct trust;
 struct vault_link;
 struct vault_state;
 
-enum { POLICY_QUIET_MS = 100 };
+enum { POLICY_QUIET_MS = 100, CONTROL_REST_MS = 1000 };
 
 struct control {
 	struct loop *loop;
@@ -49,6 +49,7 @@ struct control {
 	struct file_watch *policy_watch;
 	struct timer node_timer;
 	struct timer drain_timer;
+	struct timer rest_timer;
 	struct change_queue changes;
 	int exit_status;
 
@@ -81,6 +82,9 @@ void control_reload_vault(struct control *c);
 void control_loaded(struct control *c);
 /* Was called by locks.c: every sandbox is locked to its interface. */
 void control_locked(struct control *c);
+/* Something is done that needs memory for a moment: a rest follows, in which
+ * the system gets it back. */
+void control_busy(struct control *c);
 /* Files changed, or somebody asked; r may be NULL. */
 struct httpd_request;
 void control_reload_policies(struct control *c, struct httpd_request *r);

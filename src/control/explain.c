@@ -71,16 +71,20 @@ static void verdict_put(struct json_out *o, const struct explain_query *q,
 			const struct policy_query *query,
 			const struct policies *p)
 {
-	const struct policy_entry *e = policies_at(p, q->sandbox->policy);
-	const struct snapshot *policy = e ? &e->snapshot : NULL;
-	const struct snapshot *overlay =
-		p->overlay ? &p->overlay->snapshot : NULL;
+	struct policy_opened of_overlay, of_policy;
+	const struct snapshot *overlay, *policy;
 	struct verdict v;
 
+	policy_entry_open(p->overlay, &of_overlay);
+	policy_entry_open(policies_at(p, q->sandbox->policy), &of_policy);
+	overlay = policy_opened_get(&of_overlay);
+	policy = policy_opened_get(&of_policy);
 	foreign_match(overlay, policy, query, q->foreign_allowed, &v);
 	origin_put(o, overlay, policy, &v);
 	if (policy)
 		policy_limits_emit(o, snapshot_limits(policy));
+	policy_opened_fini(&of_overlay);
+	policy_opened_fini(&of_policy);
 }
 
 static void binding_put(struct json_out *o, const struct explain_query *q,

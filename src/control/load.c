@@ -146,6 +146,7 @@ static void exchange_policies(struct control *c, const struct load *l)
 	struct stored_policy *stored;
 	struct policy_entry *e;
 	struct diag d;
+	int r;
 	unsigned i = 0;
 
 	while (i < c->policies.api_count) {
@@ -159,12 +160,17 @@ static void exchange_policies(struct control *c, const struct load *l)
 	{
 		stored = container_of(it, struct stored_policy, link);
 		d = (struct diag){ 0 };
-		if (policies_make(&c->policies, stored->text, stored->name, &e,
-				  &d))
+		e = NULL;
+		r = policies_make(&c->policies, stored->text, stored->name, &e,
+				  NULL, &d);
+		if (!r)
+			r = policies_check(&c->policies, e, &d);
+		if (!r)
+			policies_put(&c->policies, take_ptr(e));
+		else
 			log_error("stored policy \"%.*s\" is not in force: %s",
 				  SPAN_FMT(stored->name), d.msg);
-		else
-			policies_put(&c->policies, e);
+		policy_entry_free(e);
 	}
 }
 

@@ -11,6 +11,9 @@
  * Replacing is all or nothing: everything that changed is compiled first; only
  * then is anything exchanged. Entries that changed carry .dirty until they
  * were published.
+ *
+ * Of a policy only what chooses sandboxes and is shown is kept as it was
+ * written; its rules are in the snapshot, which is packed (stash.h).
  */
 #pragma once
 
@@ -21,7 +24,10 @@
 #include "policy/policy.h"
 #include "src/base/buf.h"
 #include "src/base/diag.h"
+#include "src/base/map.h"
 #include "src/base/span.h"
+#include "src/control/chooser.h"
+#include "src/control/stash.h"
 
 struct json_out;
 struct sandbox;
@@ -29,21 +35,35 @@ struct sandbox;
 enum { POLICY_ID_OVERLAY = 0, POLICY_API_MAX = 16384 };
 #define POLICY_ID_NONE UINT32_MAX
 
+struct policies;
+
 struct policy_entry {
+	struct policies *all;
 	uint32_t id;
 	bool from_api;
-	bool dirty; /* the gateway has not got this snapshot */
+	bool dirty;		   /* the gateway has not got this snapshot */
+	unsigned rank, rule_count; /* rank: among those of files */
 	uint64_t generation;
-	const struct policy_model *model; /* NULL: overlay. In a set */
-	struct policy_set *own_set;	  /* of an API policy */
-	struct snapshot snapshot;	  /* over .bytes */
+	struct policy_model *model; /* brief; NULL: overlay */
+	struct stash *compiled;
+};
+
+/* A snapshot that was unpacked. */
+struct policy_opened {
 	struct buf bytes;
+	struct snapshot snapshot;
 };
 
 struct policies {
-	struct policy_set *files;      /* what the file entries point into */
+	bool loaded; /* files were, once: without them nobody's policy holds */
+	unsigned deny_count, allow_count; /* of the overlay */
+	/* with the overlay's rules, if some of them need opened connections */
+	struct policy_set *checks;
 	struct policy_entry **entries; /* in order of selection */
 	unsigned count, api_count;     /* the first api_count are by API */
+	struct map by_name;	       /* origin and name -> entry */
+	struct chooser chooser;
+	struct stashes stashes;
 	struct policy_entry *overlay;
 	uint32_t last_id;
 	uint64_t generation; /* moves with every exchange */
@@ -62,12 +82,19 @@ void policies_fini(struct policies *p);
  * as it was. */
 WUNRES int policies_load_dir(struct policies *p, const char *dir);
 
-/* One policy by API, in two steps: make checks and compiles (0; -EINVAL with
- * d), put exchanges. source: what explanations call it. */
+/* One policy by API, in three steps, so that what takes time needs no turn:
+ * make parses and compiles (0; -EINVAL with d; ret_text: an empty buffer for
+ * the policy as it is stored, or NULL; -ENOBUFS: it has no room for that);
+ * check looks at the present (0; -EINVAL with d; may be called again); put
+ * exchanges. */
 WUNRES int policies_make(struct policies *p, struct span text, struct span name,
-			 struct policy_entry **ret, struct diag *d);
+			 struct policy_entry **ret, struct buf *ret_text,
+			 struct diag *d);
+WUNRES int policies_check(struct policies *p, struct policy_entry *e,
+			  struct diag *d);
 void policies_put(struct policies *p, struct policy_entry *e); /* takes e */
 bool policies_remove(struct policies *p, struct span name);
+/* NULL is fine; returns NULL. */
 struct policy_entry *policy_entry_free(struct policy_entry *e);
 
 /* By API first. NULL: none. */
@@ -76,9 +103,20 @@ struct policy_entry *policies_at(const struct policies *p, uint32_t id);
 /* The policy of a sandbox, or NULL. */
 struct policy_entry *policies_select(const struct policies *p,
 				     const struct sandbox *s);
+/* In the order of selection. */
+bool policy_entry_precedes(const struct policy_entry *a,
+			   const struct policy_entry *b);
 /* Forgets p->dropped (they were published). */
 void policies_clear_dropped(struct policies *p);
+
+/* Unpacks; e NULL: *ret holds nothing. To policy_opened_fini(). */
+void policy_entry_open(const struct policy_entry *e, struct policy_opened *ret);
+void policy_opened_fini(struct policy_opened *o);
+/* NULL: nothing was opened. */
+const struct snapshot *policy_opened_get(const struct policy_opened *o);
 
 /* {"name", "source", "file"?, "line"?, "generation", "rules"} */
 void policy_entry_emit(struct json_out *o, const char *member,
 		       const struct policy_entry *e);
+/* The policy as it was written. 0 or -ENOBUFS. */
+WUNRES int policy_entry_text(const struct policy_entry *e, struct buf *out);

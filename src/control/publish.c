@@ -29,19 +29,22 @@ static int memfd_of(struct span bytes)
 	return fd;
 }
 
-static void policy_send(struct gateway_link *g, struct policy_entry *e)
+static void policy_send(struct gateway_link *g, const struct policy_entry *e)
 {
-	struct span bytes = buf_peek(&e->bytes);
-	const struct msg_policy body = {
+	struct policy_opened opened;
+	struct msg_policy body = {
 		.policy = e->id,
 		.generation = e->generation,
-		.size = bytes.len,
 	};
 	int fd CLEANUP_FD = -1;
 
 	if (!gateway_link_is_up(g))
 		return;
-	fd = memfd_of(bytes);
+	policy_entry_open(e, &opened);
+	must(span_copy(opened.snapshot.name, body.name, sizeof(body.name)));
+	body.size = buf_len(&opened.bytes);
+	fd = memfd_of(buf_peek(&opened.bytes));
+	policy_opened_fini(&opened);
 	gateway_link_send(g, MSG_CONTROL_POLICY, &body, fd);
 }
 

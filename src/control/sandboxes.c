@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/base/arena.h"
 #include "src/base/buf.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
@@ -23,6 +24,13 @@ struct address_claims {
 };
 
 /* -- parsing -------------------------------------------------------------- */
+
+/* A sandbox while it is read. */
+struct draft {
+	struct sandbox s;
+	struct addr addrs[MSG_ADDRS_MAX];
+	struct arena arena;
+};
 
 static bool is_alnum(char c)
 {
@@ -42,7 +50,7 @@ bool sandbox_id_is_valid(struct span id)
 	return memchr(id.ptr, '\0', id.len) == NULL;
 }
 
-static int id_read(const struct json *j, struct span name, struct sandbox *s,
+static int id_read(const struct json *j, struct span name, struct draft *draft,
 		   struct diag *d)
 {
 	struct span id = name;
@@ -60,7 +68,7 @@ static int id_read(const struct json *j, struct span name, struct sandbox *s,
 		return diag_set(d, 0, 0,
 				"sandbox: \"id\" differs from the "
 				"path");
-	s->id = arena_dup(&s->arena, id);
+	draft->s.id = arena_dup(&draft->arena, id);
 	return 0;
 }
 
@@ -193,9 +201,11 @@ static int label_order(const void *a, const void *b)
 	return strcmp(x->key.ptr, y->key.ptr);
 }
 
-static int labels_read(const struct json *j, struct sandbox *s, struct diag *d)
+static int labels_read(const struct json *j, struct draft *draft,
+		       struct diag *d)
 {
 	const struct json *labels = NULL, *value;
+	struct sandbox *s = &draft->s;
 	struct span key, text;
 	void *cursor = NULL;
 	int r;
@@ -208,7 +218,7 @@ static int labels_read(const struct json *j, struct sandbox *s, struct diag *d)
 				"sandbox: \"labels\": found %zu, expected at "
 				"most %d",
 				json_count(labels), SANDBOX_LABELS_MAX);
-	s->labels = arena_alloc(&s->arena,
+	s->labels = arena_alloc(&draft->arena,
 				(json_count(labels) + 1) * sizeof(*s->labels));
 	must(s->labels);
 	while ((value = json_next(labels, &cursor, &key))) {
@@ -220,15 +230,15 @@ static int labels_read(const struct json *j, struct sandbox *s, struct diag *d)
 					"and strings of at most %d bytes",
 					SANDBOX_LABEL_MAX);
 		s->labels[s->label_count++] =
-			(struct policy_label){ arena_dup(&s->arena, key),
-					       arena_dup(&s->arena, text) };
+			(struct policy_label){ arena_dup(&draft->arena, key),
+					       arena_dup(&draft->arena, text) };
 	}
 	qsort(s->labels, s->label_count, sizeof(*s->labels), label_order);
 	return 0;
 }
 
-static int sandbox_read(const struct json *j, struct span name,
-			struct sandbox *s, struct diag *d)
+static int draft_read(const struct json *j, struct span name,
+		      struct draft *draft, struct diag *d)
 {
 	static const char *const known[] = { "id",  "interface", "port",
 					     "mac", "addresses", "labels",
@@ -239,44 +249,76 @@ static int sandbox_read(const struct json *j, struct span name,
 	if (!r)
 		r = json_refuse_unknown(j, "sandbox", known, d);
 	if (!r)
-		r = id_read(j, name, s, d);
+		r = id_read(j, name, draft, d);
 	if (!r)
-		r = device_read(j, s, d);
+		r = device_read(j, &draft->s, d);
 	if (!r)
-		r = addrs_read(j, s, d);
+		r = addrs_read(j, &draft->s, d);
 	if (!r)
-		r = labels_read(j, s, d);
+		r = labels_read(j, draft, d);
 	if (!r)
-		must(!arena_overflowed(&s->arena)); /* bounded above */
+		must(!arena_overflowed(&draft->arena)); /* bounded above */
 	return r;
+}
+
+/* Copies s with a NUL to *at, and moves on. */
+static struct span text_put(char **at, struct span s)
+{
+	char *dst = *at;
+
+	if (s.len)
+		memcpy(dst, s.ptr, s.len);
+	dst[s.len] = '\0';
+	*at += s.len + 1;
+	return span_of(dst, s.len);
+}
+
+static struct sandbox *sandbox_new(const struct sandbox *from)
+{
+	size_t addrs = from->addr_count * sizeof(*from->addrs);
+	size_t labels = from->label_count * sizeof(*from->labels);
+	size_t size = sizeof(*from) + addrs + labels + from->id.len + 1;
+	struct sandbox *s;
+	unsigned i;
+	char *at;
+
+	for (i = 0; i < from->label_count; i++)
+		size += from->labels[i].key.len + from->labels[i].value.len + 2;
+	s = must_alloc(size);
+	*s = *from;
+	s->labels = (void *)(s + 1);
+	s->addrs = (void *)((char *)s->labels + labels);
+	at = (char *)s->addrs + addrs;
+	memcpy(s->addrs, from->addrs, addrs);
+	s->id = text_put(&at, from->id);
+	for (i = 0; i < from->label_count; i++) {
+		s->labels[i].key = text_put(&at, from->labels[i].key);
+		s->labels[i].value = text_put(&at, from->labels[i].value);
+	}
+	return s;
 }
 
 int sandbox_parse(struct span text, struct span name, struct sandbox **ret,
 		  struct diag *d)
 {
 	struct json *root CLEANUP_JSON = NULL;
-	struct sandbox *s;
+	struct draft draft = { .s.policy = POLICY_ID_NONE };
 	int r;
 
 	r = json_parse(text, &root, d);
 	if (r)
 		return r;
-	s = must_alloc(sizeof(*s));
-	arena_init(&s->arena, SANDBOX_ARENA_MAX);
-	s->policy = POLICY_ID_NONE;
-	r = sandbox_read(root, name, s, d);
-	if (r)
-		sandbox_free(s);
-	else
-		*ret = s;
+	arena_init(&draft.arena, SANDBOX_ARENA_MAX);
+	draft.s.addrs = draft.addrs;
+	r = draft_read(root, name, &draft, d);
+	if (!r)
+		*ret = sandbox_new(&draft.s);
+	arena_fini(&draft.arena);
 	return r;
 }
 
 struct sandbox *sandbox_free(struct sandbox *s)
 {
-	if (!s)
-		return NULL;
-	arena_fini(&s->arena);
 	free(s);
 	return NULL;
 }

@@ -15,7 +15,6 @@
 
 #include "policy/model.h"
 #include "src/base/addr.h"
-#include "src/base/arena.h"
 #include "src/base/map.h"
 #include "src/role/msg.h"
 
@@ -37,20 +36,21 @@ enum sandbox_lock {
 };
 
 struct sandbox {
-	struct span id; /* NUL-terminated in the arena */
+	struct span id; /* NUL-terminated */
 	char iface[MSG_IFACE_SIZE];
 	char port[MSG_IFACE_SIZE]; /* its port of the bridge iface, or "" */
 	uint8_t mac[6];
 	bool has_mac;
 	enum sandbox_lock lock;
 	bool on_bridge; /* locked to a bridge, not to a port of one */
-	struct addr addrs[MSG_ADDRS_MAX];
+	struct addr *addrs;
 	unsigned addr_count;
 	struct policy_label *labels; /* in order of keys */
 	unsigned label_count;
 	uint64_t bytes_per_s; /* of its flows, as the supervisor was told */
 	uint32_t policy; /* selected by policies_select(); POLICY_ID_NONE */
-	struct arena arena;
+	/* What the spans and lists point to is behind it, in the same block;
+	 * there are many sandboxes. */
 };
 
 /* 1..SANDBOX_ID_MAX of letters, digits, '.', '_', '-', ':'; the first is a

@@ -37,6 +37,7 @@ struct vault_link {
 	struct list waits;
 	char scope[MSG_NAME_SIZE]; /* of the open transaction */
 	int tx_error;		   /* first failure in it */
+	size_t tx_bytes;	   /* of values put in it */
 };
 
 /* -- waiting -------------------------------------------------------------- */
@@ -256,6 +257,7 @@ void vault_link_begin(struct vault_link *v, const char *scope, int64_t expected)
 
 	must(span_copy(span_str(scope), body.scope, sizeof(body.scope)));
 	memcpy(v->scope, body.scope, sizeof(v->scope));
+	v->tx_bytes = 0;
 	v->tx_error =
 		vault_link_send(v, MSG_CONTROL_BEGIN, 0, &body, SPAN_NONE);
 }
@@ -266,6 +268,7 @@ static void vault_link_op(struct vault_link *v, uint16_t type,
 {
 	struct msg_record body = { .kind = kind };
 
+	v->tx_bytes += value.len;
 	if (v->tx_error)
 		return;
 	memcpy(body.scope, v->scope, sizeof(body.scope));
@@ -285,6 +288,11 @@ void vault_link_remove(struct vault_link *v, enum record_kind kind,
 		       struct span name)
 {
 	vault_link_op(v, MSG_CONTROL_REMOVE, kind, name, SPAN_NONE);
+}
+
+size_t vault_link_put_bytes(const struct vault_link *v)
+{
+	return v->tx_bytes;
 }
 
 void vault_link_commit(struct vault_link *v, vault_result_fn *fn, void *ctx)

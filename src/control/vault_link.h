@@ -49,6 +49,8 @@ void vault_link_put(struct vault_link *v, enum record_kind kind,
 		    struct span name, struct span value);
 void vault_link_remove(struct vault_link *v, enum record_kind kind,
 		       struct span name);
+/* Bytes of values put so far. */
+size_t vault_link_put_bytes(const struct vault_link *v);
 void vault_link_commit(struct vault_link *v, vault_result_fn *fn, void *ctx);
 
 /* Every record of a kind in a scope, in order of names; record is called for

@@ -17,6 +17,7 @@
 #include "src/base/clock.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
+#include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/io/chan.h"
 #include "src/io/loop.h"
@@ -24,6 +25,8 @@
 #include "src/main/vault_serve.h"
 #include "src/role/role.h"
 #include "vault/vault.h"
+
+enum { REST_MS = 1000 };
 
 struct vault_role;
 
@@ -40,6 +43,7 @@ struct vault_role {
 	struct ca *ca;
 	struct serve *serve;
 	struct loop *loop;
+	struct timer rest;	     /* nobody has asked for a while */
 	struct peer peers[ROLE_NUM]; /* the supervisor is one */
 	int status;		     /* of the process */
 };
@@ -63,12 +67,20 @@ static void peer_close(struct peer *p)
 
 /* -- channels ------------------------------------------------------------ */
 
+/* What transactions and readings needed for a moment. */
+static void on_rest(struct timer *t)
+{
+	(void)t;
+	heap_trim();
+}
+
 static void on_peer_message(void *ctx, struct chan *c, struct chan_msg *m)
 {
 	struct peer *p = ctx;
 	struct serve_reply reply;
 	int r = 0;
 
+	timer_start(&p->role->rest, REST_MS);
 	switch (serve_message(p->role->serve, p->from, m->type, m->payload,
 			      &reply)) {
 	case SERVE_ACCUSE:
@@ -236,6 +248,7 @@ static int role_listen(struct vault_role *role)
 	r = loop_new(&role->loop);
 	if (r)
 		return r;
+	timer_init(&role->rest, role->loop, on_rest);
 	role->serve =
 		serve_new(role->vault, role->ca,
 			  span_str(role->config->upstream_proxy_credential));
@@ -254,6 +267,8 @@ static void role_close(struct vault_role *role)
 	for (i = 0; i < ROLE_NUM; i++)
 		role->peers[i].chan = chan_free(role->peers[i].chan);
 	serve_free(role->serve);
+	if (role->loop)
+		timer_stop(&role->rest);
 	loop_free(role->loop);
 	ca_free(role->ca);
 	vault_close(role->vault);

@@ -55,10 +55,15 @@ enum {
 	EXCHANGE_TRIES = 3, /* devices may go while it is put together */
 };
 
-/* One sandbox's lock. */
+/* One sandbox's lock: a message without what is empty in it. */
 struct held {
-	struct msg_lock what;
 	uint64_t round; /* in which life of control it was last put */
+	uint64_t bytes_per_s;
+	char iface[MSG_IFACE_SIZE], port[MSG_IFACE_SIZE];
+	uint8_t mac[6];
+	bool has_mac;
+	uint8_t addr_count;
+	uint8_t addrs[][16];
 };
 
 struct lock {
@@ -109,17 +114,34 @@ static int script_run(const struct lock *l, bool fresh)
 	return r;
 }
 
+/* The message again, without the id. */
+static struct msg_lock held_what(const struct held *h)
+{
+	struct msg_lock m = { .addr_count = h->addr_count,
+			      .has_mac = h->has_mac,
+			      .bytes_per_s = h->bytes_per_s };
+
+	memcpy(m.iface, h->iface, sizeof(m.iface));
+	memcpy(m.port, h->port, sizeof(m.port));
+	memcpy(m.mac, h->mac, sizeof(m.mac));
+	memcpy(m.addrs, h->addrs, h->addr_count * sizeof(m.addrs[0]));
+	return m;
+}
+
 /* All elements, all chains, nothing else; one transaction. */
 static int exchange_try(struct lock *l)
 {
 	int r = lock_devices_refill(&l->devices, &l->change);
+	struct msg_lock what;
 	size_t cursor = 0;
 	struct held *h;
 
 	lock_set_refill(&l->sets, &l->change);
 	lock_pace_flush(&l->change);
-	while ((h = map_next(&l->held, &cursor, NULL)))
-		lock_pace_set(&l->change, &h->what, true);
+	while ((h = map_next(&l->held, &cursor, NULL))) {
+		what = held_what(h);
+		lock_pace_set(&l->change, &what, true);
+	}
 	return r ? r : nfnl_commit(&l->change, l->nfnl_fd);
 }
 
@@ -331,25 +353,31 @@ static const char *refused(const struct lock *l, const struct msg_lock *m)
 }
 
 /* Strings are compared and hashed as a whole: nothing behind their ends. */
-static void tidy(const struct msg_lock *m, struct msg_lock *ret)
+static struct held *held_new(const struct msg_lock *m, uint64_t round)
 {
-	*ret = (struct msg_lock){ .addr_count = m->addr_count,
-				  .has_mac = m->has_mac,
-				  .bytes_per_s = m->bytes_per_s };
-	(void)snprintf(ret->id, sizeof(ret->id), "%s", m->id);
-	(void)snprintf(ret->iface, sizeof(ret->iface), "%s", m->iface);
-	(void)snprintf(ret->port, sizeof(ret->port), "%s", m->port);
+	struct held *h =
+		must_alloc(sizeof(*h) + m->addr_count * sizeof(h->addrs[0]));
+
+	h->round = round;
+	h->bytes_per_s = m->bytes_per_s;
+	(void)snprintf(h->iface, sizeof(h->iface), "%s", m->iface);
+	(void)snprintf(h->port, sizeof(h->port), "%s", m->port);
+	h->has_mac = m->has_mac;
 	if (m->has_mac)
-		memcpy(ret->mac, m->mac, sizeof(ret->mac));
-	memcpy(ret->addrs, m->addrs, m->addr_count * sizeof(m->addrs[0]));
+		memcpy(h->mac, m->mac, sizeof(h->mac));
+	h->addr_count = (uint8_t)m->addr_count;
+	memcpy(h->addrs, m->addrs, m->addr_count * sizeof(m->addrs[0]));
+	return h;
 }
 
 static void held_free(struct lock *l, struct held *h)
 {
-	lock_set_own(&l->sets, pending(l), &h->what, false);
+	const struct msg_lock what = held_what(h);
+
+	lock_set_own(&l->sets, pending(l), &what, false);
 	if (pending(l))
-		lock_pace_set(&l->change, &h->what, false);
-	lock_device_disown(&l->devices, &h->what);
+		lock_pace_set(&l->change, &what, false);
+	lock_device_disown(&l->devices, &what);
 	free(h);
 }
 
@@ -369,6 +397,7 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	struct span id = span_str(m->id);
 	const char *why = refused(l, m);
 	struct link link = { 0 };
+	struct msg_lock what;
 	struct held *h, *old;
 	const char *device;
 
@@ -377,17 +406,16 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 		(void)snprintf(reply->text, sizeof(reply->text), "%s", why);
 		return;
 	}
-	h = must_alloc(sizeof(*h));
-	tidy(m, &h->what);
-	h->round = l->round;
-	lock_device_own(&l->devices, &h->what);
-	lock_set_own(&l->sets, pending(l), &h->what, true);
+	h = held_new(m, l->round);
+	what = held_what(h);
+	lock_device_own(&l->devices, &what);
+	lock_set_own(&l->sets, pending(l), &what, true);
 	old = map_set(&l->held, id, h);
 	if (old)
 		held_free(l, old);
 	if (pending(l))
-		lock_pace_set(&l->change, &h->what, true);
-	device = lock_device_name(&h->what);
+		lock_pace_set(&l->change, &what, true);
+	device = lock_device_name(&what);
 	if (!link_find(device, &link))
 		lock_device_wait(&l->devices, &link);
 	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);

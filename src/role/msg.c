@@ -77,6 +77,10 @@ static const struct string_field locked_strings[] = {
 	STRING(msg_locked, text),
 	{ 0, 0 },
 };
+static const struct string_field policy_strings[] = {
+	STRING(msg_policy, name),
+	{ 0, 0 },
+};
 static const struct string_field scope_strings[] = {
 	STRING(msg_scope, scope),
 	{ 0, 0 },
@@ -89,7 +93,6 @@ static const struct string_field scope_strings[] = {
 		 : no_strings, struct msg_drain *         \
 		 : no_strings, struct msg_roles *         \
 		 : no_strings, struct msg_maintain *      \
-		 : no_strings, struct msg_policy *        \
 		 : no_strings, struct msg_flow *          \
 		 : no_strings, struct msg_flow_verdict *  \
 		 : no_strings, struct msg_queue_counters *\
@@ -105,7 +108,8 @@ static const struct string_field scope_strings[] = {
 		 : sandbox_strings, struct msg_lock *     \
 		 : lock_strings, struct msg_locked *      \
 		 : locked_strings, struct msg_scope *     \
-		 : scope_strings)
+		 : scope_strings, struct msg_policy *     \
+		 : policy_strings)
 
 static const struct row rows[MSG_TYPE_NUM] = {
 #define MSG_ROW(type, body) [type] = { sizeof(body), BODY_STRINGS(body) },

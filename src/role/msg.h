@@ -265,7 +265,8 @@ struct msg_maintain {
 struct msg_policy {
 	uint32_t policy;
 	uint64_t generation;
-	uint64_t size; /* bytes in the memfd */
+	uint64_t size;		  /* bytes in the memfd */
+	char name[MSG_NAME_SIZE]; /* of the policy */
 };
 
 struct msg_sandbox {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/layout.h"
+#include "policy/rules.h"
 #include "src/base/attrib.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,6 +17,13 @@ static void ask(const struct snapshot *overlay, const struct snapshot *policy)
 	static const char *const ips[] = { "10.1.2.3", "2001:db8::1" };
 	struct policy_query q = { .port = 443, .protocol = PROTOCOL_TCP };
 	char sentence[512], limits[POLICY_LIMITS_TEXT_SIZE];
+	struct policy_ports ports[4];
+	struct span strings[4];
+	struct policy_rule_room room = { .ports = ports,
+					 .strings = strings,
+					 .port_room = 4,
+					 .string_room = 4 };
+	struct policy_rule rule;
 	struct addr address;
 	struct verdict v;
 	unsigned i;
@@ -24,6 +31,8 @@ static void ask(const struct snapshot *overlay, const struct snapshot *policy)
 	if (policy)
 		policy_limits_text(snapshot_limits(policy), limits,
 				   sizeof(limits));
+	for (i = 0; policy && i < snapshot_rule_count(policy); i++)
+		policy_rule_read(policy, i, &room, &rule);
 	q.method = SPAN("GET");
 	q.path = SPAN("/v1/x");
 	q.address = &address;

@@ -366,6 +366,7 @@ static void fake_policy_put(struct fake_gateway *g,
 	p->size = body->size;
 	assert_int_equal(chan_map(fd, body->size, &p->map), 0);
 	assert_int_equal(snapshot_open(p->map, p->size, &p->snapshot), 0);
+	p->snapshot.generation = body->generation;
 }
 
 static void fake_policy_drop(struct fake_gateway *g, uint32_t id)

@@ -182,10 +182,8 @@ static void sandboxes__refuse(void **state)
 		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"sp-a\","
 		  "\"port\":\"a/b\"}",
 		  "port" },
-		{ "{\"id\":\"a\"" ADDRESSES ",\"port\":\"p\"}",
-		  "need an" },
-		{ "{\"id\":\"a\"" ADDRESSES
-		  ",\"mac\":\"02:00:00:00:00:01\"}",
+		{ "{\"id\":\"a\"" ADDRESSES ",\"port\":\"p\"}", "need an" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"mac\":\"02:00:00:00:00:01\"}",
 		  "need an" },
 		{ "{\"id\":\"a\"" ADDRESSES ",\"interface\":\"sp-a\","
 		  "\"mac\":\"03:00:00:00:00:01\"}",

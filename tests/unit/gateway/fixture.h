@@ -137,6 +137,7 @@ static inline struct world *world_new(void)
 	g->learned = learned_new();
 	g->budget = budget_new(60);
 	g->quotas = quotas_new();
+	g->policies = policy_bodies_new();
 	world_init_tls(w);
 	must(!loop_new(&g->loop));
 	g->worker_count = 1;
@@ -162,6 +163,7 @@ static inline void world_free(struct world *w)
 	g->learned = learned_free(g->learned);
 	g->budget = budget_free(g->budget);
 	g->quotas = quotas_free(g->quotas);
+	g->policies = policy_bodies_free(g->policies);
 	EVP_PKEY_free(g->leaf_key);
 	SSL_CTX_free(g->client_ctx);
 	SSL_CTX_free(g->origin_ctx);
@@ -210,9 +212,9 @@ static inline void world_settle(struct world *w)
 
 /* -- what control would say ------------------------------------------------ */
 
-/* JSON or YAML of one policy file. */
+/* JSON or YAML of one policy file; msg gets the name and the size. */
 static inline void world_compile(const char *text, bool overlay,
-				 struct buf *out)
+				 struct msg_policy *msg, struct buf *out)
 {
 	CLEANUP_POLICY_SET struct policy_set *set = NULL;
 	struct diag d = { 0 };
@@ -220,26 +222,37 @@ static inline void world_compile(const char *text, bool overlay,
 	if (policy_load_text(span_str(text), "test.yaml", &set, &d))
 		fail_msg("policy: %s", d.msg);
 	if (overlay)
-		must(!policy_compile_overlay(set, 7, out));
+		must(!policy_compile_overlay(set, out));
 	else
-		must(!policy_compile(set->policies, 8, out));
+		must(!policy_compile(set->policies, out));
+	if (!overlay)
+		must(span_copy(set->policies->name, msg->name,
+			       sizeof(msg->name)));
+	msg->size = buf_len(out);
 }
 
-/* id 0: the text's overlay rules. */
-static inline struct policy *world_policy_new(uint32_t id, const char *text)
+/* id 0: the text's overlay rules. all: may be NULL. */
+static inline struct policy *world_policy_at(struct policy_bodies *all,
+					     uint32_t id, const char *text)
 {
 	CLEANUP(buf_fini) struct buf bytes = BUF_INIT(WORLD_POLICY_BYTES);
 	struct msg_policy msg = { .policy = id, .generation = id ? 8 : 7 };
+	struct policy_bodies *own = all ? NULL : policy_bodies_new();
 	struct policy *p;
 	int fd;
 
-	world_compile(text, !id, &bytes);
-	msg.size = buf_len(&bytes);
+	world_compile(text, !id, &msg, &bytes);
 	fd = chan_memfd(buf_peek(&bytes));
 	must(fd >= 0);
-	must(!policy_new(&msg, fd, &p));
+	must(!policy_new(all ? all : own, &msg, fd, &p));
 	(void)fd_close(fd);
+	policy_bodies_free(own);
 	return p;
+}
+
+static inline struct policy *world_policy_new(uint32_t id, const char *text)
+{
+	return world_policy_at(NULL, id, text);
 }
 
 static inline void world_policy(struct world *w, uint32_t id, const char *text)

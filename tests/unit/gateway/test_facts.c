@@ -287,7 +287,7 @@ static struct span policy_name(const struct facts *f, uint32_t id)
 	struct sandbox s = { .policy = id };
 	const struct snapshot *p = facts_policy(f, &s);
 
-	return p ? snapshot_name(p) : SPAN("");
+	return p ? p->name : SPAN("");
 }
 
 static bool give_policy(struct facts *f, uint32_t id, const char *text)
@@ -349,7 +349,7 @@ static void facts__a_replaced_policy_lives_while_referenced(void **state)
 	facts_put_policy(f, p);
 	give_policy(f, 1, allow_b);
 	assert_span(policy_name(f, 1), "b");
-	assert_span(snapshot_name(&p->snapshot), "a");
+	assert_span(p->snapshot.name, "a");
 	(void)policy_unref(p);
 
 	/* put once more: one reference each time */
@@ -357,7 +357,7 @@ static void facts__a_replaced_policy_lives_while_referenced(void **state)
 	facts_put_policy(f, p);
 	facts_put_policy(f, p);
 	facts_drop_policy(f, 1);
-	assert_span(snapshot_name(&p->snapshot), "a");
+	assert_span(p->snapshot.name, "a");
 	(void)policy_unref(p);
 }
 
@@ -376,7 +376,7 @@ static void facts__a_large_policy_is_mapped(void **state)
 			       i));
 	must(!buf_put(&text, span_of("", 1)));
 	p = world_policy_new(3, buf_peek(&text).ptr);
-	assert_true(p->mapped > 0);
+	assert_true(policy_is_mapped(p));
 	facts_put_policy(f, p);
 	(void)policy_unref(p);
 	assert_span(policy_name(f, 3), "large");
@@ -385,18 +385,54 @@ static void facts__a_large_policy_is_mapped(void **state)
 static void policy__refuses_what_is_none(void **state)
 {
 	static const char bytes[] = "this is no compiled policy, surely not it";
+	struct policy_bodies *all = policy_bodies_new();
 	struct msg_policy msg = { .policy = 1, .size = sizeof(bytes) };
 	int fd = chan_memfd(span_of(bytes, sizeof(bytes)));
 	struct policy *p;
 
 	(void)state;
-	assert_true(policy_new(&msg, fd, &p) < 0);
+	assert_true(policy_new(all, &msg, fd, &p) < 0);
 	msg.size = 1024 * 1024; /* more than is there */
-	assert_true(policy_new(&msg, fd, &p) < 0);
+	assert_true(policy_new(all, &msg, fd, &p) < 0);
 	msg.size = 0;
-	assert_true(policy_new(&msg, fd, &p) < 0);
-	assert_true(policy_new(&msg, -1, &p) < 0);
+	assert_true(policy_new(all, &msg, fd, &p) < 0);
+	assert_true(policy_new(all, &msg, -1, &p) < 0);
 	(void)fd_close(fd);
+	policy_bodies_free(all);
+}
+
+/* What they are called is no part of what they say. */
+static void policy__those_that_say_the_same_share_it(void **state)
+{
+	static const char text[] = "policies:\n- name: %s\n  egress:\n"
+				   "  - {action: allow, target: %s.example}\n";
+	struct policy_bodies *all = policy_bodies_new();
+	struct policy *p[3];
+	char of[3][256];
+
+	(void)state;
+	snprintf(of[0], sizeof(of[0]), text, "one", "a");
+	snprintf(of[1], sizeof(of[1]), text, "two", "a");
+	snprintf(of[2], sizeof(of[2]), text, "three", "b");
+	p[0] = world_policy_at(all, 1, of[0]);
+	p[1] = world_policy_at(all, 2, of[1]);
+	p[2] = world_policy_at(all, 3, of[2]);
+	assert_ptr_equal(p[0]->body, p[1]->body);
+	assert_ptr_not_equal(p[0]->body, p[2]->body);
+	assert_span(p[0]->snapshot.name, "one");
+	assert_span(p[1]->snapshot.name, "two");
+	assert_ptr_equal(p[0]->snapshot.head, p[1]->snapshot.head);
+
+	(void)policy_unref(p[0]);
+	p[0] = world_policy_at(all, 4, of[0]);
+	assert_ptr_equal(p[0]->body, p[1]->body);
+	(void)policy_unref(p[0]);
+	(void)policy_unref(p[1]);
+	p[1] = world_policy_at(all, 2, of[1]); /* once more from nothing */
+	policy_bodies_free(all);	       /* before its last policies */
+	assert_int_equal(snapshot_rule_count(&p[1]->snapshot), 1);
+	(void)policy_unref(p[1]);
+	(void)policy_unref(p[2]);
 }
 
 /* -- what the node knows ----------------------------------------------------
@@ -525,6 +561,7 @@ int main(void)
 		FACTS_TEST(facts__a_replaced_policy_lives_while_referenced),
 		FACTS_TEST(facts__a_large_policy_is_mapped),
 		cmocka_unit_test(policy__refuses_what_is_none),
+		cmocka_unit_test(policy__those_that_say_the_same_share_it),
 		FACTS_TEST(facts__own_addresses),
 		FACTS_TEST(facts__limits_are_the_policys_or_the_nodes),
 		FACTS_TEST(facts__what_was_used_stays_used),

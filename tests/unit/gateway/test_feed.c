@@ -22,8 +22,7 @@ static void say_policy(struct roles *r, uint32_t id, const char *text)
 	CLEANUP(buf_fini) struct buf bytes = BUF_INIT(WORLD_POLICY_BYTES);
 	struct msg_policy body = { .policy = id, .generation = 8 };
 
-	world_compile(text, !id, &bytes);
-	body.size = buf_len(&bytes);
+	world_compile(text, !id, &body, &bytes);
 	say_text(r->control, MSG_CONTROL_POLICY, &body, buf_peek(&bytes));
 }
 
@@ -69,9 +68,8 @@ static void feed__sync_follows_what_was_said(void **state)
 	say_sync(r, 77);
 	hear_synced(r, 77);
 	assert_non_null(known(r, "10.0.0.1"));
-	assert_span(
-		snapshot_name(facts_policy(facts_of(r), known(r, "10.0.0.1"))),
-		"four");
+	assert_span(facts_policy(facts_of(r), known(r, "10.0.0.1"))->name,
+		    "four");
 	assert_non_null(facts_overlay(facts_of(r)));
 	assert_false(r->world->worker.facts_dirty);
 

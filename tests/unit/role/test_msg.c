@@ -97,6 +97,8 @@ static const struct {
 	ROW(MSG_VAULT_RECORD, msg_record, name),
 	ROW(MSG_CONTROL_REVISION, msg_record, scope),
 	ROW(MSG_CONTROL_REVISION, msg_record, name),
+	ROW(MSG_CONTROL_POLICY, msg_policy, name),
+	ROW(MSG_CONTROL_POLICY_DROP, msg_policy, name),
 	ROW(MSG_CONTROL_SANDBOX, msg_sandbox, id),
 	ROW(MSG_CONTROL_SANDBOX, msg_sandbox, iface),
 	ROW(MSG_CONTROL_SANDBOX, msg_sandbox, port),
