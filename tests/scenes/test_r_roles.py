@@ -74,6 +74,40 @@ def test_acknowledged_state_survives_every_kill(lab, sandbox):
     lab.admin.call("DELETE", "/v1/credentials/survivor", expect=204)
 
 
+@pytest.mark.parametrize("role", ["vault", "control"])
+def test_many_acknowledged_at_once_survive_a_kill(lab, role):
+    """Changes that wait together share a transaction: whoever was told of it finds it."""
+    told = set()
+
+    def register(thread):
+        for i in range(12):
+            name = f"crowd-{role}-{thread}-{i}"
+            number = thread * 12 + i
+            body = {"id": name, "addresses": [f"10.99.{number // 200}.{number % 200 + 1}"]}
+            policy = {"egress": [{"action": "allow", "target": f"{name}.lab.test"}]}
+            if (_quietly(lab.admin.call, "PUT", f"/v1/policies/{name}", policy, 201) and
+                    _quietly(lab.admin.call, "POST", "/v1/sandboxes", body, 201)):
+                told.add(name)
+
+    threads = [threading.Thread(target=register, args=(n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    lab.wait(lambda: len(told) > 20, 20, "the first acknowledgements")
+    pid = lab.role_pid(role)
+    os.kill(pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    lab.wait(lambda: _pid_or_none(lab, role, pid), 5, "the new role")
+    lab.wait(lambda: _quietly(lab.admin.get, "/v1/sandboxes"), 5, "control")
+    known = {s["id"] for s in lab.admin.get("/v1/sandboxes")["sandboxes"]}
+    policies = {p["name"] for p in lab.admin.get("/v1/policies")["policies"]}
+    assert told <= known and told <= policies
+    for name in known | policies:
+        if name.startswith("crowd-"):
+            _quietly(lab.admin.call, "DELETE", f"/v1/sandboxes/{name}")
+            _quietly(lab.admin.call, "DELETE", f"/v1/policies/{name}")
+
+
 def _open_files(pid):
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
