@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -199,6 +200,30 @@ static void config__reads_the_token_from_a_file(void **state)
 	refuses(WORDS("--token-file", path), "No such file");
 }
 
+static void config__forgets_a_token_that_comes_once(void **state)
+{
+	char folder[] = "/tmp/execd-once-XXXXXX", path[64];
+	struct execd_settings s;
+	struct diag d;
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/token", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("once", file);
+	fclose(file);
+	assert_int_equal(reads(WORDS("--token-once", path), &s, &d), 0);
+	assert_string_equal(s.config.token, "once");
+	assert_non_null(s.token_once); /* of words that reads() has freed */
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(config_forget_token(path), 0);
+	assert_int_equal(access(folder, F_OK), -1);
+	assert_int_equal(config_forget_token(path), -ENOENT);
+	assert_int_equal(config_forget_token(NULL), 0);
+}
+
 static void config__takes_the_program_of_an_init(void **state)
 {
 	const char *const words[] = { "--init", "--",	  "tail",
@@ -297,6 +322,7 @@ int main(void)
 		TEST(config__flags_win_over_the_environment),
 		TEST(config__overwrites_secrets),
 		TEST(config__reads_the_token_from_a_file),
+		TEST(config__forgets_a_token_that_comes_once),
 		TEST(config__takes_the_program_of_an_init),
 		TEST(config__says_what_is_wrong),
 		TEST(config__keeps_secrets_out_of_sentences),
