@@ -13,6 +13,10 @@ from execd import BINARY, Connection, Reply
 SANITIZED = any(word in BINARY.read_bytes() for word in (b"__asan_init", b"__tsan_init")
                 ) if BINARY.exists() else False
 
+# How long another client may wait while file work goes on, in seconds. On a free processor it is
+# half a millisecond; a loop that waits for the work itself would be far over this.
+PATIENCE = 10 if SANITIZED else 2
+
 TYPE = {"Content-Type": "multipart/form-data; boundary=----b0undary"}
 CLOSING = b"------b0undary--\r\n"
 

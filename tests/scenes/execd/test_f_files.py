@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from form import Pinger, assert_flat, many_files, pair, upload
+from form import PATIENCE, Pinger, assert_flat, many_files, pair, upload
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -411,7 +411,7 @@ def test_replace_in_a_large_file_costs_no_memory(execd, tmp_path):
     assert reply.json()[str(path)]["replacedCount"] == 128
     assert path.stat().st_size == 128 * ((1 << 20) + 5)
     assert_flat(execd.rss_kib() - before, 8 * 1024)
-    assert ping.longest < 1
+    assert ping.longest < PATIENCE
 
 
 # -- who may not --------------------------------------------------------------
@@ -496,7 +496,7 @@ def test_a_hundred_thousand_files_hold_up_nobody(execd, quick):
     assert len(found) == 10_000
     assert not folder.exists()
     print(f"longest ping {ping.longest * 1000:.1f} ms of {ping.count}, grown by {grown} KiB")
-    assert ping.longest < 1 and ping.count > 20
+    assert ping.longest < PATIENCE and ping.count > 20
     assert_flat(grown, 24 * 1024)
 
 
@@ -519,7 +519,7 @@ def test_a_listing_that_nobody_reads_holds_up_nobody(execd, quick):
     assert status == 200 and len(json.loads(body)) == 30_000
     for connection in stuck:
         connection.close()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while execd.fd_count() > before - 30 and time.monotonic() < end:
         time.sleep(0.05)
     assert execd.fd_count() <= before - 30, "walks of clients that left are open"
