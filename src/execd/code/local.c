@@ -223,8 +223,9 @@ static void on_frame(struct local *l, const struct frame *f)
 
 static bool is_ordered(enum frame_word word)
 {
-	return word == FRAME_RESULT || word == FRAME_SHOW ||
-	       word == FRAME_ERROR || word == FRAME_EXIT || word == FRAME_DONE;
+	return word == FRAME_COUNT || word == FRAME_RESULT ||
+	       word == FRAME_SHOW || word == FRAME_ERROR ||
+	       word == FRAME_EXIT || word == FRAME_DONE;
 }
 
 /* Handles what is whole. False: it must wait for room. */
