@@ -9,8 +9,9 @@
 // A cell is evaluated by the inspector of the own process, the way a console
 // of developer tools does it: it may await at top level and declare a const
 // again, and its names stay for the next cell. That call is made from inside
-// a script that SIGINT breaks off, so a loop without end can be interrupted;
-// while a cell awaits, SIGINT is an ordinary event.
+// a script that SIGINT breaks off, so a loop without end can be interrupted.
+// While a cell awaits, the channel tells of an interrupt ("int NUMBER 0\n"): a
+// signal that meets Node between the two is lost, so it comes second.
 'use strict';
 (() => {
 const fs = require('fs');
@@ -302,6 +303,12 @@ channel.on('data', (bytes) => {
 			input = input.subarray(end + 1);
 		}
 		const [, number, length] = waiting.map(Number);
+		if (waiting[0] === 'int') {
+			waiting = null;
+			if (number === run)
+				interrupted();
+			continue;
+		}
 		if (input.length < length)
 			return;
 		const code = String(input.subarray(0, length));

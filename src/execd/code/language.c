@@ -29,6 +29,7 @@ static const struct language languages[] = {
 				   "new Function('require','process',String(b))"
 				   "(require,process)})()" },
 		.driver = driver_js,
+		.hears_interrupts = true,
 		.driver_len = &driver_js_len,
 	},
 	{

@@ -27,6 +27,9 @@ struct language {
 	/* A shell: its commands, too, come from the channel, and how a cell
 	 * ended is an exit status. */
 	bool is_shell;
+	/* An interrupt is asked for on the channel, and SIGINT is what follows
+	 * when that is not heard. */
+	bool hears_interrupts;
 };
 
 /* NULL: none of them. */

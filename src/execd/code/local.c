@@ -26,6 +26,7 @@
 #include "src/execd/code/local.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -41,6 +42,7 @@
 #include "src/io/stream.h"
 #include "src/text/json.h"
 
+enum { INTERRUPT_WAIT_MS = 200 };
 enum { EXIT_WAIT_MS = 500 }; /* between the end of the channel and the exit */
 
 static struct local *local_of(struct engine *e)
@@ -56,6 +58,7 @@ static void local_end(struct local *l)
 		return;
 	l->alive = false;
 	timer_stop(&l->exit_wait);
+	timer_stop(&l->interrupt);
 	child_signal(&l->child, SIGKILL, !l->exited);
 	child_fini(&l->child);
 	output_fini(&l->out);
@@ -132,13 +135,29 @@ static void set_outputs(struct local *l, struct event_stream *s)
 static void after_cell(struct local *l)
 {
 	l->begun = false;
+	timer_stop(&l->interrupt);
 	set_outputs(l, NULL);
+}
+
+static void on_interrupt(struct timer *t)
+{
+	struct local *l = container_of(t, struct local, interrupt);
+
+	child_signal(&l->child, SIGINT, false);
 }
 
 static void send_interrupt(struct local *l)
 {
+	char text[32];
+	int len;
+
 	l->interrupt_due = false;
-	child_signal(&l->child, SIGINT, false);
+	len = snprintf(text, sizeof(text), "int %" PRIu64 " 0\n", l->run);
+	if (l->language->hears_interrupts &&
+	    !stream_write(l->channel, span_of(text, (size_t)len)))
+		timer_start(&l->interrupt, INTERRUPT_WAIT_MS);
+	else
+		child_signal(&l->child, SIGINT, false);
 }
 
 static void on_ready(struct local *l)
@@ -429,5 +448,6 @@ struct engine *local_new(struct execd *e, struct span language, const char *cwd,
 	l->language = row;
 	l->cwd = cwd ? must_strdup(cwd) : NULL;
 	timer_init(&l->exit_wait, e->loop, on_exit_wait);
+	timer_init(&l->interrupt, e->loop, on_interrupt);
 	return &l->engine;
 }

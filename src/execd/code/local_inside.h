@@ -40,8 +40,9 @@ struct local {
 	uint64_t run; /* the number of the last one */
 	bool begun;   /* it may be interrupted */
 	bool interrupt_due;
-	bool held;	    /* a frame waits for the pipes before it */
-	struct buf request; /* waits for ready */
+	struct timer interrupt; /* one was asked for; a signal follows */
+	bool held;		/* a frame waits for the pipes before it */
+	struct buf request;	/* waits for ready */
 };
 
 /* Starts the process: alive. The channel has no owner yet, and the child no
