@@ -199,7 +199,7 @@ static int world_make(struct keeper *k)
 		return -errno;
 	if (!k->plan->share_net)
 		loopback_up();
-	(void)sethostname("sandbox", strlen("sandbox"));
+	(void)!sethostname("sandbox", strlen("sandbox"));
 	r = mounts_make(k);
 	if (r)
 		return r;
