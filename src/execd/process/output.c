@@ -199,16 +199,31 @@ bool output_catch_up(struct output *o)
 	return true;
 }
 
+/* The usual pipe has no writer left and is closed; another one goes to who
+ * reads and drops. What it held beyond the end of the program is dropped here.
+ */
+static void output_give_up(struct output *o)
+{
+	ssize_t n;
+
+	watch_fini(&o->watch);
+	do {
+		n = read(o->fd, scratch, sizeof(scratch));
+	} while (n < 0 && errno == EINTR);
+	if (n > 0 || (n < 0 && errno == EAGAIN)) {
+		drain_give(o->execd->loop, o->fd);
+		o->fd = -1;
+	}
+	o->fd = fd_close(o->fd);
+	o->ended = true;
+}
+
 bool output_drain(struct output *o)
 {
 	if (!output_tell_held(o))
 		return false;
-	if (o->fd >= 0) {
-		watch_fini(&o->watch);
-		drain_give(o->execd->loop, o->fd);
-		o->fd = -1;
-		o->ended = true;
-	}
+	if (o->fd >= 0)
+		output_give_up(o);
 	return true;
 }
 
