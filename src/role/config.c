@@ -22,8 +22,8 @@
 enum { DNS_PORT = 53 };
 
 static const char *const sections[] = {
-	"dns",	  "upstream", "vault",	   "admin", "timeouts",
-	"limits", "http2",    "lifecycle", NULL,
+	"dns",	  "upstream", "vault",	   "admin",   "timeouts",
+	"limits", "http2",    "lifecycle", "ingress", NULL,
 };
 
 /* The keys that may stand in a section; at the top also the sections. */
@@ -170,6 +170,17 @@ static int finish_lifecycle(const struct config *c, const struct doc_node *root,
 	return 0;
 }
 
+static int finish_ingress(const struct config *c, const struct doc_node *root,
+			  struct diag *d)
+{
+	if (!c->ingress_certificate[0] != !c->ingress_key[0])
+		return refuse(root, "ingress",
+			      c->ingress_key[0] ? "key" : "certificate", d,
+			      "ingress: found one of certificate and key, "
+			      "expected both or none");
+	return 0;
+}
+
 /* Both listen at one address. */
 static int finish_ports(const struct config *c, const struct doc_node *root,
 			struct diag *d)
@@ -221,6 +232,8 @@ static int config_finish(struct config *c, const struct doc_node *root,
 		r = finish_upstream(c, root, d);
 	if (!r)
 		r = finish_lifecycle(c, root, d);
+	if (!r)
+		r = finish_ingress(c, root, d);
 	return r;
 }
 

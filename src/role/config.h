@@ -118,6 +118,11 @@ struct config {
 	char *docker_runtime;		  /* "runtime"; "" = Docker's default */
 	uint32_t sandbox_pids;		  /* "pids" */
 	uint32_t sandbox_ready_ms;	  /* "readyMs" */
+	/* "ingress" */
+	struct addr ingress_listen; /* "listen"; port 0 = off */
+	char *ingress_certificate, *ingress_key; /* both or none */
+	char *ingress_advertise; /* "advertise": host:port; "" = listen */
+	char *ingress_keys_file; /* "keysFile"; "" = none */
 };
 
 /* 0; -EINVAL with diag (file name in diag->file is set by the caller). */

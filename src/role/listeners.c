@@ -8,7 +8,8 @@
  * getsockopt(IP_PKTOPTIONS), IPV6_2292PKTINFO in IPV6_2292PKTOPTIONS. The DNS
  * socket gets destination and interface with each datagram
  * (IP_RECVORIGDSTADDR, IP_PKTINFO), and answers from that address because its
- * own port is 53 too.
+ * own port is 53 too. The ingress is for those outside: an ordinary listener
+ * at the address of the configuration, one per event loop that share the port.
  *
  * Options are a table per family: what is set, and for which kinds. Accepted
  * connections inherit them: a sandbox that vanished without a word is found by
@@ -36,9 +37,13 @@ enum {
 	KEEPALIVE_EVERY_S = 30,
 	KEEPALIVE_PROBES = 4,
 	DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024,
-	STREAMS = 1 << LISTENER_TCP | 1 << LISTENER_DNS_TCP,
+	STREAMS = 1 << LISTENER_TCP | 1 << LISTENER_DNS_TCP |
+		  1 << LISTENER_INGRESS,
 	DATAGRAMS = 1 << LISTENER_DNS_UDP,
 	EVERY = STREAMS | DATAGRAMS,
+	/* of sandboxes */
+	CAUGHT = EVERY & ~(1 << LISTENER_INGRESS),
+	CAUGHT_STREAMS = STREAMS & CAUGHT,
 };
 
 struct option {
@@ -55,8 +60,8 @@ static const struct option options_v4[] = {
 	{ STREAMS, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
 	{ STREAMS, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
 	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
-	{ EVERY, IPPROTO_IP, IP_TRANSPARENT, 1 },
-	{ EVERY, IPPROTO_IP, IP_PKTINFO, 1 },
+	{ CAUGHT, IPPROTO_IP, IP_TRANSPARENT, 1 },
+	{ CAUGHT, IPPROTO_IP, IP_PKTINFO, 1 },
 	{ DATAGRAMS, IPPROTO_IP, IP_RECVORIGDSTADDR, 1 },
 };
 
@@ -70,9 +75,9 @@ static const struct option options_v6[] = {
 	{ STREAMS, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
 	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
 	{ EVERY, IPPROTO_IPV6, IPV6_V6ONLY, 1 },
-	{ EVERY, IPPROTO_IPV6, IPV6_TRANSPARENT, 1 },
-	{ EVERY, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },
-	{ STREAMS, IPPROTO_IPV6, IPV6_2292PKTINFO, 1 },
+	{ CAUGHT, IPPROTO_IPV6, IPV6_TRANSPARENT, 1 },
+	{ CAUGHT, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },
+	{ CAUGHT_STREAMS, IPPROTO_IPV6, IPV6_2292PKTINFO, 1 },
 	{ DATAGRAMS, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, 1 },
 };
 
@@ -81,8 +86,9 @@ static const char *const kind_names[LISTENER_KIND_NUM] = {
 	[LISTENER_TCP] = "TCP",
 	[LISTENER_DNS_UDP] = "DNS over UDP",
 	[LISTENER_DNS_TCP] = "DNS over TCP",
+	[LISTENER_INGRESS] = "the ingress",
 };
-static_assert(LISTENER_KIND_NUM == 4, "kind_names has one name per kind");
+static_assert(LISTENER_KIND_NUM == 5, "kind_names has one name per kind");
 
 static int options_set(int fd, enum listener_kind kind, int family)
 {
@@ -102,21 +108,27 @@ static int options_set(int fd, enum listener_kind kind, int family)
 	return 0;
 }
 
-static int listener_bind(int fd, int family, uint16_t port)
+/* Where the listeners of a family stand that sandboxes are led to. */
+static struct addr caught_at(int family, uint16_t port)
 {
-	struct sockaddr_storage sa;
-	struct addr addr;
-	socklen_t len;
+	struct addr at;
 
 	must(addr_parse(family == AF_INET ? SPAN(LISTENERS_ADDR_V4)
 					  : SPAN(LISTENERS_ADDR_V6),
-			&addr));
-	addr.port = port;
-	len = addr_to_sockaddr(&addr, &sa);
+			&at));
+	at.port = port;
+	return at;
+}
+
+static int listener_bind(int fd, const struct addr *at)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = addr_to_sockaddr(at, &sa);
+
 	return bind(fd, (struct sockaddr *)&sa, len) ? err_origin(-errno) : 0;
 }
 
-static int listener_open(const struct msg_listener *what, uint16_t port,
+static int listener_open(const struct msg_listener *what, const struct addr *at,
 			 int *ret)
 {
 	int type = what->kind == LISTENER_DNS_UDP ? SOCK_DGRAM : SOCK_STREAM;
@@ -128,7 +140,7 @@ static int listener_open(const struct msg_listener *what, uint16_t port,
 		return err_origin(-errno);
 	r = options_set(fd, what->kind, (int)what->family);
 	if (!r)
-		r = listener_bind(fd, (int)what->family, port);
+		r = listener_bind(fd, at);
 	if (!r && type == SOCK_STREAM && listen(fd, BACKLOG) != 0)
 		r = err_origin(-errno);
 	if (r)
@@ -139,12 +151,21 @@ static int listener_open(const struct msg_listener *what, uint16_t port,
 }
 
 /* The sentence says what an operator can do about it. */
-static int refuse(const struct msg_listener *what, uint16_t port, int r,
+static int refuse(const struct msg_listener *what, const struct addr *at, int r,
 		  struct diag *d)
 {
+	char text[ADDR_TEXT_SIZE];
 	const char *hint = "";
 
-	if (r == -EADDRINUSE && port == LISTENERS_DNS_PORT)
+	if (what->kind == LISTENER_INGRESS)
+		hint = r == -EADDRINUSE
+			       ? "; another program listens there: choose "
+				 "another \"ingress.listen\""
+		       : r == -EADDRNOTAVAIL
+			       ? "; \"ingress.listen\" is no address of this "
+				 "node"
+			       : "";
+	else if (r == -EADDRINUSE && at->port == LISTENERS_DNS_PORT)
 		hint = "; something on this node listens on port 53 of every "
 		       "address: bind it to the addresses it serves";
 	else if (r == -EADDRINUSE)
@@ -155,19 +176,18 @@ static int refuse(const struct msg_listener *what, uint16_t port, int r,
 		       "CAP_NET_BIND_SERVICE";
 	return diag_set(d, 0, 0, "could not listen for %s on %s port %u: %s%s",
 			kind_names[what->kind],
-			what->family == AF_INET ? LISTENERS_ADDR_V4
-						: LISTENERS_ADDR_V6,
-			port, err_text(r), hint);
+			addr_text(at, text, sizeof(text)), at->port,
+			err_text(r), hint);
 }
 
 static int listeners_add(struct listeners *l, struct msg_listener what,
-			 uint16_t port, struct diag *d)
+			 const struct addr *at, struct diag *d)
 {
 	struct listener_fd *item = &l->items[l->count];
-	int r = listener_open(&what, port, &item->fd);
+	int r = listener_open(&what, at, &item->fd);
 
 	if (r)
-		return refuse(&what, port, r, d);
+		return refuse(&what, at, r, d);
 	item->what = what;
 	l->count++;
 	return 0;
@@ -176,21 +196,38 @@ static int listeners_add(struct listeners *l, struct msg_listener what,
 static int family_open(struct listeners *l, const struct config *config,
 		       unsigned family, struct diag *d)
 {
+	const struct addr proxy = caught_at((int)family, config->proxy_port);
+	const struct addr dns = caught_at((int)family, LISTENERS_DNS_PORT);
 	unsigned loops = config_loops(config), i;
 	int r = 0;
 
 	for (i = 0; !r && i < loops; i++)
 		r = listeners_add(
 			l, (struct msg_listener){ LISTENER_TCP, family, i },
-			config->proxy_port, d);
+			&proxy, d);
 	if (!r)
 		r = listeners_add(
 			l, (struct msg_listener){ LISTENER_DNS_UDP, family, 0 },
-			LISTENERS_DNS_PORT, d);
+			&dns, d);
 	if (!r)
 		r = listeners_add(
 			l, (struct msg_listener){ LISTENER_DNS_TCP, family, 0 },
-			LISTENERS_DNS_PORT, d);
+			&dns, d);
+	return r;
+}
+
+static int ingress_open(struct listeners *l, const struct config *config,
+			struct diag *d)
+{
+	const struct addr *at = &config->ingress_listen;
+	unsigned family = addr_is_v4(at) ? AF_INET : AF_INET6;
+	unsigned loops = at->port ? config_loops(config) : 0, i;
+	int r = 0;
+
+	for (i = 0; !r && i < loops; i++)
+		r = listeners_add(
+			l, (struct msg_listener){ LISTENER_INGRESS, family, i },
+			at, d);
 	return r;
 }
 
@@ -200,10 +237,12 @@ int listeners_open(const struct config *config, bool ipv6,
 	struct listeners l = { 0 };
 	int r;
 
-	l.items = must_alloc(2 * (config_loops(config) + 2) * sizeof(*l.items));
+	l.items = must_alloc((3 * config_loops(config) + 4) * sizeof(*l.items));
 	r = family_open(&l, config, AF_INET, d);
 	if (!r && ipv6)
 		r = family_open(&l, config, AF_INET6, d);
+	if (!r)
+		r = ingress_open(&l, config, d);
 	if (r) {
 		listeners_close(&l);
 		return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listeners.h - the transparent sockets that every gateway gets
+/* listeners.h - the listening sockets that every gateway gets
  *
  * They are bound once, stay open in the supervisor and are sent to each new
  * gateway: connections that arrive while none runs wait in the backlog.
@@ -33,7 +33,8 @@ struct listeners {
 };
 
 /* One TCP listener per event loop and family, one DNS socket over UDP and one
- * over TCP per family, on loop 0. Without ipv6 only IPv4. 0; -EINVAL with diag
+ * over TCP per family, on loop 0. Without ipv6 only IPv4. One listener of the
+ * ingress per event loop where the configuration has it. 0; -EINVAL with diag
  * saying what to do. Needs CAP_NET_ADMIN and CAP_NET_BIND_SERVICE. */
 WUNRES int listeners_open(const struct config *config, bool ipv6,
 			  struct listeners *ret, struct diag *d);

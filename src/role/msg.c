@@ -81,34 +81,44 @@ static const struct string_field policy_strings[] = {
 	STRING(msg_policy, name),
 	{ 0, 0 },
 };
+static const struct string_field ingress_strings[] = {
+	STRING(msg_ingress, id),
+	{ 0, 0 },
+};
+static const struct string_field ingress_client_strings[] = {
+	STRING(msg_ingress_client, id),
+	{ 0, 0 },
+};
 static const struct string_field scope_strings[] = {
 	STRING(msg_scope, scope),
 	{ 0, 0 },
 };
 
-#define BODY_STRINGS(body)                                \
-	_Generic((body *)0, struct msg_none *             \
-		 : no_strings, struct msg_peer *          \
-		 : no_strings, struct msg_listener *      \
-		 : no_strings, struct msg_drain *         \
-		 : no_strings, struct msg_roles *         \
-		 : no_strings, struct msg_maintain *      \
-		 : no_strings, struct msg_flow *          \
-		 : no_strings, struct msg_flow_verdict *  \
-		 : no_strings, struct msg_queue_counters *\
-		 : no_strings, struct msg_drop *          \
-		 : no_strings, struct msg_drops *         \
-		 : no_strings, struct msg_result *        \
-		 : result_strings, struct msg_sign *      \
-		 : sign_strings, struct msg_credential *  \
-		 : credential_strings, struct msg_begin * \
-		 : begin_strings, struct msg_record *     \
-		 : record_strings, struct msg_read *      \
-		 : read_strings, struct msg_sandbox *     \
-		 : sandbox_strings, struct msg_lock *     \
-		 : lock_strings, struct msg_locked *      \
-		 : locked_strings, struct msg_scope *     \
-		 : scope_strings, struct msg_policy *     \
+#define BODY_STRINGS(body)                                      \
+	_Generic((body *)0, struct msg_none *                   \
+		 : no_strings, struct msg_peer *                \
+		 : no_strings, struct msg_listener *            \
+		 : no_strings, struct msg_drain *               \
+		 : no_strings, struct msg_roles *               \
+		 : no_strings, struct msg_maintain *            \
+		 : no_strings, struct msg_flow *                \
+		 : no_strings, struct msg_flow_verdict *        \
+		 : no_strings, struct msg_queue_counters *      \
+		 : no_strings, struct msg_drop *                \
+		 : no_strings, struct msg_drops *               \
+		 : no_strings, struct msg_result *              \
+		 : result_strings, struct msg_sign *            \
+		 : sign_strings, struct msg_credential *        \
+		 : credential_strings, struct msg_begin *       \
+		 : begin_strings, struct msg_record *           \
+		 : record_strings, struct msg_read *            \
+		 : read_strings, struct msg_sandbox *           \
+		 : sandbox_strings, struct msg_lock *           \
+		 : lock_strings, struct msg_locked *            \
+		 : locked_strings, struct msg_scope *           \
+		 : scope_strings, struct msg_ingress *          \
+		 : ingress_strings, struct msg_ingress_client * \
+		 : ingress_client_strings, struct msg_policy *  \
 		 : policy_strings)
 
 static const struct row rows[MSG_TYPE_NUM] = {

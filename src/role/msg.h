@@ -30,6 +30,7 @@ enum {
 	MSG_ADDRS_MAX = 8,   /* addresses of one sandbox */
 	MSG_TEXT_SIZE = 512, /* an error sentence */
 	MSG_ALIGN = 8,	     /* of a received payload */
+	MSG_HASH_SIZE = 32,  /* SHA-256 */
 };
 
 enum role {
@@ -133,6 +134,23 @@ const char *role_name(enum role role);
 	/* control to gateway: counters; tail of the reply: JSON */            \
 	X(MSG_CONTROL_STATUS, struct msg_none)                                 \
 	X(MSG_GATEWAY_STATUS, struct msg_result)                               \
+	/* control to gateway: a sandbox has an inside that the ingress leads  \
+	 * to, or has none any more (.id alone counts) */                      \
+	X(MSG_CONTROL_INGRESS, struct msg_ingress)                             \
+	X(MSG_CONTROL_INGRESS_DROP, struct msg_ingress)                        \
+	/* control to gateway; fd 0: sealed memfd, the keys of signed routes,  \
+	 * a line "{id}={base64}" each; size 0: none, and no fd */             \
+	X(MSG_CONTROL_INGRESS_KEYS, struct msg_scope) /* .scope "" */          \
+	/* control to gateway; fd 0: one end of a stream socketpair on which   \
+	 * a client of the lifecycle listener goes on, HTTP/1.1 from the first \
+	 * byte of the head */                                                 \
+	X(MSG_CONTROL_INGRESS_CLIENT, struct msg_ingress_client)               \
+	/* gateway to control; fd 0: one end of a stream socketpair on which a \
+	 * client speaks HTTP/1.1 to the egress API of the sandbox .id */      \
+	X(MSG_GATEWAY_EGRESS_CLIENT, struct msg_ingress_client)                \
+	/* gateway to control: a sandbox was used through the ingress; at most \
+	 * once a minute for each, and only of those that renew */             \
+	X(MSG_GATEWAY_ACCESSED, struct msg_scope)                              \
                                                                                \
 	/* queue to gateway: may this flow begin, or (.again) go on? Reply     \
 	 * MSG_GATEWAY_FLOW with the same serial, in the order of questions */ \
@@ -181,6 +199,7 @@ enum listener_kind {
 	LISTENER_TCP,	  /* TPROXY, every TCP connection of a sandbox */
 	LISTENER_DNS_UDP, /* TPROXY, port 53 */
 	LISTENER_DNS_TCP,
+	LISTENER_INGRESS, /* an ordinary one, for those outside */
 	LISTENER_KIND_NUM,
 };
 
@@ -296,6 +315,28 @@ struct msg_locked {
 	uint32_t is_bridge;	     /* the device has ports of its own */
 	char device[MSG_IFACE_SIZE]; /* where the lock is */
 	char text[MSG_TEXT_SIZE];
+};
+
+/* The inside of a sandbox, as the ingress needs it. Tokens come as SHA-256 of
+ * what clients send. */
+struct msg_ingress {
+	char id[MSG_NAME_SIZE];
+	uint32_t addr_count;	  /* 0: not ready, answered 503 */
+	uint32_t has_execd_token; /* the port of execd demands it */
+	uint32_t is_secured;	  /* every port of its own demands .secure_token
+				     or a signed route */
+	uint32_t renews;	  /* its accesses are told */
+	uint8_t execd_token[MSG_HASH_SIZE];
+	uint8_t secure_token[MSG_HASH_SIZE];
+	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip, first choice
+					     first */
+};
+
+struct msg_ingress_client {
+	char id[MSG_NAME_SIZE]; /* of the sandbox, to control; else "" */
+	uint8_t peer[16];	/* the client, as struct addr.ip */
+	uint16_t port;		/* its own */
+	uint8_t tls;		/* it came over TLS */
 };
 
 struct msg_scope {

@@ -125,7 +125,10 @@ static const char full[] =
 	" \"/run/d.sock\", \"dockerGroup\": \"docker\", \"subnet4\":\n"
 	" \"10.7.0.0/24\", \"subnet6\": \"fd07::/64\", \"execd\": \"/x/e\",\n"
 	" \"createsAtOnce\": 3, \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
-	" \"runsc\", \"pids\": 99, \"readyMs\": 1234}}\n";
+	" \"runsc\", \"pids\": 99, \"readyMs\": 1234},\n"
+	"\"ingress\": {\"listen\": \"127.0.0.1:8081\", \"certificate\":\n"
+	" \"/i/c\", \"key\": \"/i/k\", \"advertise\": \"Gw.example:8081\",\n"
+	" \"keysFile\": \"/i/keys\"}}\n";
 
 static void config__every_keyword(void **state)
 {
@@ -165,6 +168,9 @@ static void config__every_keyword(void **state)
 	assert_string_equal(c->vault_credential, "kek");
 	assert_string_equal(c->admin_socket, "/q/s");
 	assert_int_equal(c->admin_listen.port, 8443);
+	assert_int_equal(c->ingress_listen.port, 8081);
+	assert_string_equal(c->ingress_key, "/i/k");
+	assert_string_equal(c->ingress_keys_file, "/i/keys");
 	assert_int_equal(c->tunnel_idle_ms, 1005);
 	assert_int_equal(c->server_first_ms, 107);
 	assert_int_equal(c->leaf_cache, 16);
@@ -242,6 +248,8 @@ static const struct {
 	{ "{\"lifecycle\": {\"listen\": \"1.2.3.4:1\"},\n"
 	  "\"sandboxInterfaces\": [\"a0\"]}",
 	  2, 22, "sp-docker0" },
+	{ "{\"ingress\": {\"certificate\": \"/c\"}}", 1, 29, "both or none" },
+	{ "{\"ingress\": {\"advertise\": \"gw\"}}", 1, 27, "host:port" },
 	{ "{\"logLevel\": \"loud\"}", 1, 14, "debug" },
 	{ "{\"runDir\": \"run\"}", 1, 12, "an absolute path" },
 	{ "{\"runDir\": \"/\"}", 1, 12, "an absolute path" },

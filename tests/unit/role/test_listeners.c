@@ -384,6 +384,47 @@ static void listeners__without_listeners_dropped(void **state)
 	assert_int_equal(answer(), '-');
 }
 
+/* For those outside: an ordinary listener for each loop. */
+static void listeners__ingress(void **state)
+{
+	struct config *other = NULL;
+	struct listeners l;
+	struct diag d = { 0 };
+	struct sockaddr_storage sa;
+	socklen_t len, size = sizeof(int);
+	unsigned i, found = 0;
+	int transparent;
+
+	(void)state;
+	assert_int_equal(
+		config_parse(SPAN("{\"loops\": 2, \"ingress\": {\"listen\":"
+				  " \"10.77.0.1:8081\"}}"),
+			     &other, &d),
+		0);
+	assert_int_equal(listeners_open(other, false, &l, &d), 0);
+	for (i = 0; i < l.count; i++) {
+		if (l.items[i].what.kind != LISTENER_INGRESS)
+			continue;
+		assert_int_equal(l.items[i].what.loop, found++);
+		assert_int_equal(getsockopt(l.items[i].fd, IPPROTO_IP,
+					    IP_TRANSPARENT, &transparent,
+					    &size),
+				 0);
+		assert_int_equal(transparent, 0);
+		len = sizeof(sa);
+		assert_int_equal(getsockname(l.items[i].fd,
+					     (struct sockaddr *)&sa, &len),
+				 0);
+		text_is(&sa, "10.77.0.1:8081");
+	}
+	assert_int_equal(found, 2);
+	listeners_close(&l);
+	other->ingress_listen.ip[15]++;
+	assert_int_equal(listeners_open(other, false, &l, &d), -EINVAL);
+	assert_non_null(strstr(d.msg, "no address of this node"));
+	config_free(other);
+}
+
 static void listeners__taken_port_is_explained(void **state)
 {
 	struct sockaddr_storage sa;
@@ -437,6 +478,7 @@ int main(void)
 		cmocka_unit_test(listeners__dns_over_udp),
 		cmocka_unit_test(listeners__other_udp_is_dropped),
 		cmocka_unit_test(listeners__without_listeners_dropped),
+		cmocka_unit_test(listeners__ingress),
 		cmocka_unit_test(listeners__taken_port_is_explained),
 	};
 	struct diag d = { 0 };

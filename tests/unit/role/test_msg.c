@@ -120,6 +120,12 @@ static const struct {
 	ROW(MSG_CONTROL_UNLOCK, msg_lock, port),
 	ROW(MSG_SUPERVISOR_LOCKED, msg_locked, device),
 	ROW(MSG_SUPERVISOR_LOCKED, msg_locked, text),
+	ROW(MSG_CONTROL_INGRESS, msg_ingress, id),
+	ROW(MSG_CONTROL_INGRESS_DROP, msg_ingress, id),
+	ROW(MSG_CONTROL_INGRESS_KEYS, msg_scope, scope),
+	ROW(MSG_CONTROL_INGRESS_CLIENT, msg_ingress_client, id),
+	ROW(MSG_GATEWAY_EGRESS_CLIENT, msg_ingress_client, id),
+	ROW(MSG_GATEWAY_ACCESSED, msg_scope, scope),
 #undef ROW
 };
 
