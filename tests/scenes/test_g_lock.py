@@ -593,6 +593,8 @@ def test_bridge_neighbour_is_out_of_reach(lab, bridge, nf_call, heard):
     run("ip", "-n", a.ns, "neigh", "flush", "dev", "e0")
     time.sleep(0.2)
     assert heard() == ""
+    # the record says whose it was by the port, not by what it says of itself
+    assert lab.record(kind="packet", reason="isolated", sandbox=a.id)["interface"] == a.port
 
 
 def test_unlocked_bridge_would_be_heard(lab, bridge, heard):
@@ -617,7 +619,7 @@ def test_bridge_neighbour_cannot_be_played(lab, bridge, nf_call, who):
     own, theirs = hardware(a.ns), hardware(b.ns)
     bridge_mac = hardware(lab.gw, a.bridge)
     assert works(b) is True
-    mark = lab.audit_path.stat().st_size
+    mark, before = lab.audit_path.stat().st_size, len(lab.records())
     in_gateway(lab, "sysctl", "-qw", f"net.ipv4.conf.{a.bridge}.arp_accept=1")
     with refused(lab, 6):
         for mac in (own, theirs):
@@ -633,6 +635,11 @@ def test_bridge_neighbour_cannot_be_played(lab, bridge, nf_call, who):
     for address in (b.v4, b.v6):
         assert f"{address} lladdr {own}" not in table, table
     assert b.id not in lab.audit_path.read_text()[mark:]
+    said = {(r["reason"], r.get("sandbox")) for r in lab.records()[before:] if r["kind"] == "packet"}
+    if who == 0:
+        assert {("mac", a.id), ("neighbour", a.id), ("source", a.id)} <= said, said
+    else:
+        assert ("source", None) in said, said
     fdb = [line for line in in_gateway(lab, "bridge", "fdb", "show", "br", a.bridge).splitlines()
            if line.startswith(theirs)]
     assert fdb and all(b.port in line for line in fdb), fdb

@@ -607,7 +607,7 @@ print(int(sent / seconds), int(got / seconds))
 """
 
 
-def pace(sandbox, address, rate=1e6, seconds=4):
+def pace(sandbox, address, rate=1e6, seconds=3):
     return tuple(int(n) for n in sandbox.python(PACE, address, rate, seconds, check=True).stdout.split())
 
 
@@ -620,10 +620,10 @@ def test_flows_have_the_pace_of_the_policy(lab, address):
         assert free[1] > 500_000, free
     with lab.policy(BOTH, limits={"bytesPerSecond": 100_000}):
         held = pace(one, address)
-        # a second's worth may be saved up: five seconds' worth in four
-        assert held[0] > 500_000 and 60_000 < held[1] < 150_000, held
+        # a second's worth may be saved up: four seconds' worth in three
+        assert held[0] > 500_000 and 60_000 < held[1] < 160_000, held
         # each has its own
-        other = two.popen("/usr/bin/python3", "-c", PACE, address, "1e6", "4", stdout=subprocess.PIPE, text=True)
+        other = two.popen("/usr/bin/python3", "-c", PACE, address, "1e6", "3", stdout=subprocess.PIPE, text=True)
         mine = pace(one, address)[1]
         theirs = int(other.communicate(timeout=20)[0].split()[1])
         assert mine > 60_000 and theirs > 60_000, (mine, theirs)
