@@ -400,7 +400,7 @@ struct msg_drop {
 
 struct msg_drops {
 	uint64_t of[DROP_NUM];
-	uint32_t told; /* the kernel's packet log is ours to read */
+	uint64_t told; /* 1: the kernel's packet log is ours to read */
 };
 
 /* "MSG_..."; total. */

@@ -224,8 +224,16 @@ print(sent)
 """
 
 
-def test_a_flood_of_handshakes_does_not_reach_the_shared_queue(lab):
+@pytest.fixture
+def narrow():
+    """With a rate that any machine is faster than."""
+    with open_lab("ys", config={"limits": {"synsPerSecond": 200}}) as lab:
+        yield lab
+
+
+def test_a_flood_of_handshakes_does_not_reach_the_shared_queue(narrow):
     """What is over the rate is dropped in front of the listeners, and said."""
+    lab = narrow
     a, b = lab.sandboxes
 
     def held():
@@ -248,10 +256,10 @@ def test_a_flood_of_handshakes_does_not_reach_the_shared_queue(lab):
         sent = int(p.communicate(timeout=30)[0])
         a.run("iptables", "-F", "OUTPUT")
     print(f"{sent} first packets; the neighbour took {[round(t, 3) for t in took]} s")
-    assert sent > 20000
-    # five seconds of 2000, and as many saved up
-    assert held() - before >= sent - 13000, (held() - before, sent)
-    assert sorted(took)[-2] < 1, took
+    assert sent > 4000
+    # five seconds of 200, as many saved up, and what a busy machine adds
+    assert held() - before >= sent - 2500, (held() - before, sent)
+    assert sorted(took)[-2] < 2, took
     assert len(lab.records(kind="packet", reason="limit", sandbox=a.id)) > records
     lab.wait(lambda: a.curl("https://api.lab.test/later")[0] == 200, 15, "its own connections")
 
