@@ -21,7 +21,12 @@ static void use(const struct command_body *b)
 	struct diag d = { 0 };
 	const char *const *at;
 
-	must(b->command.len && !memchr(b->command.ptr, 0, b->command.len));
+	must(!b->command.len != !b->argv);
+	must(!b->command.len || !memchr(b->command.ptr, 0, b->command.len));
+	json_for_each(word, b->argv)
+		must(json_text(word).ptr &&
+		     !memchr(json_text(word).ptr, 0, json_text(word).len));
+	must(!b->argv || json_text(json_item(b->argv, 0)).len);
 	must(!b->has_gid || b->has_uid);
 	must(!command_body_envs(b, env, &d) == !diag_is_set(&d));
 	for (at = env_list(env); *at; at++)
