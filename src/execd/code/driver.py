@@ -276,7 +276,7 @@ def main(fd):
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace",
-                               line_buffering=True)
+                               line_buffering=True, write_through=False)
     builtins.display = display
     os.set_inheritable(fd, False)
     signal.signal(signal.SIGINT, on_interrupt)
