@@ -103,8 +103,7 @@ static void leave_look(struct init *i)
 {
 	bool late = clock_ms() >= i->end_ms;
 
-	if (signal_rest(late ? SIGKILL : 0) &&
-	    !late) {
+	if (signal_rest(late ? SIGKILL : 0) && !late) {
 		timer_start(&i->timer, LEAVE_POLL_MS);
 		return;
 	}
