@@ -387,3 +387,9 @@ void splice_cancel(struct splice *sp, int error)
 {
 	splice_end(sp, error ? error : -ECANCELED);
 }
+
+void splice_forget(struct splice *sp)
+{
+	sp->done = NULL;
+	splice_cancel(sp, -ECANCELED);
+}

@@ -127,3 +127,5 @@ WUNRES int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,
 			 splice_fn *done, void *ctx, struct splice **ret);
 /* Ends it now (policy changed) with error; done is called from the loop. */
 void splice_cancel(struct splice *sp, int error);
+/* The same, and done is never called. */
+void splice_forget(struct splice *sp);

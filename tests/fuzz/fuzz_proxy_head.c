@@ -12,6 +12,7 @@
 #include "src/base/buf.h"
 #include "src/execd/proxy/head.h"
 #include "src/execd/proxy/target.h"
+#include "src/httpd/forward_head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,7 +53,7 @@ static void pass_request(struct span in)
 		return;
 	}
 	CHECK(to.port);
-	CHECK(!head_put_request(&out, sent, &to, &peer, sent->upgrade));
+	CHECK(!head_put_request(&out, sent, &to, &peer));
 	CHECK(h1_scan(&scan, buf_peek(&out), 1 << 20) == (int)buf_len(&out));
 	/* a few lines of ours may be more than fit */
 	if (sent->headers.count + 5 < HEADERS_MAX) {
@@ -71,7 +72,7 @@ static void pass_switch(struct span in)
 
 	CHECK(head);
 	if (!h1_parse_response(in, SPAN("GET"), head) && head->status == 101) {
-		CHECK(!head_put_switch(&out, head));
+		CHECK(!forward_put_switch(&out, head, SPAN_NONE));
 		CHECK(h1_scan(&scan, buf_peek(&out), 1 << 20) ==
 		      (int)buf_len(&out));
 	}

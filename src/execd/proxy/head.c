@@ -1,77 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head.c - which fields of a head pass the proxy */
+/* head.c - what a request through the proxy is told of, and what it is not */
 
 #include "src/execd/proxy/head.h"
 
-#include <errno.h>
+#include <stdio.h>
 
 #include "src/base/addr.h"
 #include "src/base/buf.h"
 #include "src/execd/proxy/target.h"
-#include "src/httpd/httpd.h"
+#include "src/httpd/forward_head.h"
 
-enum {
-	NAME_MAX_BYTES = 256,
-	/* What httpd_set_header() takes, of one field and of all. */
-	VALUE_MAX = 16 * 1024,
-	FIELDS_MAX = 40 * 1024,
-	FIELD_OVERHEAD = 64,
-};
+enum { LINES_MAX = 32 * 1024, HOST_MAX = 32 };
 
 static const struct span token_name = SPAN_INIT("X-EXECD-ACCESS-TOKEN");
 
-/* Does it end at this connection? */
-static bool head_is_hop(const struct headers *all, const struct header *h)
-{
-	return header_flags_of(h->id) & HEADER_HOP ||
-	       headers_have_token(all, HEADER_CONNECTION, h->name);
-}
-
-static int head_put_field(struct buf *out, struct span name, struct span value)
-{
-	return buf_putf(out, "%.*s: %.*s\r\n", SPAN_FMT(name), (int)value.len,
-			value.ptr ? value.ptr : "");
-}
-
-/* Of another protocol: Upgrade, and what HTTP/2 needs with it. */
-static int head_put_upgrade(struct buf *out, const struct headers *all)
-{
-	const struct header *settings =
-		headers_find(all, HEADER_HTTP2_SETTINGS);
-	int r;
-
-	r = buf_put_str(out, settings
-				     ? "Connection: Upgrade, HTTP2-Settings\r\n"
-				     : "Connection: Upgrade\r\n");
-	for (unsigned i = 0; i < all->count && !r; i++)
-		if (all->items[i].id == HEADER_UPGRADE ||
-		    &all->items[i] == settings)
-			r = head_put_field(out, all->items[i].name,
-					   all->items[i].value);
-	return r;
-}
-
-/* -- requests -------------------------------------------------------------- */
-
-static bool request_passes(const struct headers *all, const struct header *h)
+static bool head_drops(const struct header *h)
 {
 	switch (h->id) {
-	case HEADER_CONTENT_LENGTH: /* written anew */
-	case HEADER_EXPECT:	    /* answered here */
-	case HEADER_TRAILER:	    /* trailers are not passed */
 	case HEADER_X_FORWARDED_FOR:
 	case HEADER_X_FORWARDED_HOST:
 	case HEADER_X_FORWARDED_PROTO:
-		return false;
+		return true;
 	default:
-		return !head_is_hop(all, h) &&
-		       !span_eq_nocase(h->name, token_name);
+		return span_eq_nocase(h->name, token_name);
 	}
 }
 
 /* Those who asked before us, and who asks us. */
-static int request_put_forwarded(struct buf *out, const struct headers *all,
-				 const struct addr *peer)
+static int put_forwarded(struct buf *out, const struct headers *all,
+			 const struct addr *peer)
 {
 	char text[ADDR_TEXT_SIZE];
 	int r;
@@ -88,105 +45,21 @@ static int request_put_forwarded(struct buf *out, const struct headers *all,
 	return r;
 }
 
-static int request_put_framing(struct buf *out, const struct h1_request *head)
-{
-	if (head->body == H1_BODY_CHUNKED)
-		return buf_put_str(out, "Transfer-Encoding: chunked\r\n");
-	/* an explicit "no body" passes too */
-	if (head->body == H1_BODY_LENGTH ||
-	    headers_find(&head->headers, HEADER_CONTENT_LENGTH))
-		return buf_putf(out, "Content-Length: %llu\r\n",
-				(unsigned long long)head->length);
-	return 0;
-}
-
 int head_put_request(struct buf *out, const struct h1_request *head,
-		     const struct target *to, const struct addr *peer,
-		     bool upgrade)
+		     const struct target *to, const struct addr *peer)
 {
-	const struct headers *all = &head->headers;
-	int r;
+	CLEANUP(buf_fini) struct buf lines = BUF_INIT(LINES_MAX);
+	char host[HOST_MAX];
+	int r = put_forwarded(&lines, &head->headers, peer);
 
-	r = buf_putf(out, "%.*s ", SPAN_FMT(head->method));
-	if (!r)
-		r = target_put_path(out, to);
-	if (!r)
-		r = buf_put_str(out, " HTTP/1.1\r\n");
-	if (!r && !headers_find(all, HEADER_HOST))
-		r = buf_putf(out, "Host: 127.0.0.1:%u\r\n", to->port);
-	for (unsigned i = 0; i < all->count && !r; i++)
-		if (request_passes(all, &all->items[i]))
-			r = head_put_field(out, all->items[i].name,
-					   all->items[i].value);
-	if (!r)
-		r = request_put_forwarded(out, all, peer);
-	if (!r)
-		r = request_put_framing(out, head);
-	if (!r && upgrade)
-		r = head_put_upgrade(out, all);
-	return r ? r : buf_put_str(out, "\r\n");
-}
-
-/* -- replies --------------------------------------------------------------- */
-
-static bool reply_passes(const struct headers *all, const struct header *h)
-{
-	return h->id != HEADER_CONTENT_LENGTH && h->id != HEADER_TRAILER &&
-	       !head_is_hop(all, h);
-}
-
-/* Can a reply have them all? */
-static bool reply_fits(const struct headers *all)
-{
-	size_t bytes = 0;
-
-	for (unsigned i = 0; i < all->count; i++) {
-		bytes += all->items[i].name.len + all->items[i].value.len +
-			 FIELD_OVERHEAD;
-		if (all->items[i].value.len > VALUE_MAX ||
-		    all->items[i].name.len > NAME_MAX_BYTES)
-			return false;
-	}
-	return bytes <= FIELDS_MAX;
-}
-
-bool head_set_reply(struct httpd_request *r, const struct h1_response *head)
-{
-	static const char *const ours[] = { "Cache-Control",
-					    "X-Content-Type-Options" };
-	const struct headers *all = &head->headers;
-	char name[NAME_MAX_BYTES + 1];
-
-	if (!reply_fits(all))
-		return false;
-	/* what the server did not say is not said in its place */
-	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-		if (!headers_find_name(all, span_str(ours[i])))
-			httpd_set_header(r, ours[i], SPAN_NONE);
-	for (unsigned i = 0; i < all->count; i++) {
-		const struct header *h = &all->items[i];
-
-		if (reply_passes(all, h) &&
-		    span_copy(h->name, name, sizeof(name)))
-			httpd_set_header(r, name,
-					 h->value.len ? h->value : SPAN(""));
-	}
-	httpd_set_reason(r, head->reason.len ? head->reason : SPAN(""));
-	return true;
-}
-
-int head_put_switch(struct buf *out, const struct h1_response *head)
-{
-	const struct headers *all = &head->headers;
-	int r;
-
-	r = buf_putf(out, "HTTP/1.1 101 %.*s\r\n", (int)head->reason.len,
-		     head->reason.len ? head->reason.ptr : "");
-	if (!r)
-		r = head_put_upgrade(out, all);
-	for (unsigned i = 0; i < all->count && !r; i++)
-		if (reply_passes(all, &all->items[i]))
-			r = head_put_field(out, all->items[i].name,
-					   all->items[i].value);
-	return r ? r : buf_put_str(out, "\r\n");
+	if (r)
+		return r;
+	(void)snprintf(host, sizeof(host), "127.0.0.1:%u", to->port);
+	return forward_put_request(out, head,
+				   &(struct forward_edit){
+					   .path = to->rest,
+					   .host = span_str(host),
+					   .lines = buf_peek(&lines),
+					   .drops = head_drops,
+				   });
 }

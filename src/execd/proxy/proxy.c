@@ -6,15 +6,20 @@
 #include "src/base/err.h"
 #include "src/execd/answer.h"
 #include "src/execd/execd.h"
-#include "src/execd/proxy/exchange.h"
+#include "src/execd/proxy/head.h"
+#include "src/execd/proxy/target.h"
+#include "src/httpd/forward.h"
 #include "src/wire/h1.h"
+
+struct proxy {
+	struct forwarder forwarder;
+};
 
 struct proxy *proxy_new(struct execd *e)
 {
 	struct proxy *p = must_alloc(sizeof(*p));
 
-	pool_init(&p->pool, e->loop);
-	list_init(&p->exchanges);
+	forwarder_init(&p->forwarder, e->loop);
 	return p;
 }
 
@@ -22,10 +27,29 @@ struct proxy *proxy_free(struct proxy *p)
 {
 	if (!p)
 		return NULL;
-	list_for_each(it, &p->exchanges) exchange_cut(it);
-	pool_fini(&p->pool);
+	forwarder_fini(&p->forwarder);
 	free(p);
 	return NULL;
+}
+
+/* The sandbox's loopback: IPv4, IPv6 where that refuses. */
+static void proxy_pass(struct proxy *p, struct httpd_request *r,
+		       const struct target *to)
+{
+	struct forward_order order = { .addr_count = 2 };
+
+	must(addr_parse(SPAN("127.0.0.1"), &order.addrs[0]) &&
+	     addr_parse(SPAN("::1"), &order.addrs[1]));
+	order.addrs[0].port = order.addrs[1].port = to->port;
+	buf_init(&order.head, FORWARD_HEAD_MAX);
+	if (head_put_request(&order.head, httpd_head(r), to,
+			     &httpd_peer(r)->address)) {
+		buf_wipe(&order.head);
+		httpd_reply(r, 431, "text/plain; charset=utf-8",
+			    SPAN("the head is too long\n"));
+		return;
+	}
+	forward_begin(&p->forwarder, r, &order);
 }
 
 void proxy_any(void *ctx, struct httpd_request *r)
@@ -45,12 +69,13 @@ void proxy_any(void *ctx, struct httpd_request *r)
 			     to.port);
 		return;
 	}
-	if (httpd_head(r)->upgrade && e->proxy->tunnels >= TUNNELS_MAX) {
+	if (httpd_head(r)->upgrade &&
+	    e->proxy->forwarder.tunnel_count >= FORWARD_TUNNELS_MAX) {
 		answer_error(r, 503, ANSWER_RUNTIME_ERROR,
 			     "there are %d upgraded connections; no more are "
 			     "allowed",
-			     TUNNELS_MAX);
+			     FORWARD_TUNNELS_MAX);
 		return;
 	}
-	exchange_begin(e->proxy, r, &to);
+	proxy_pass(e->proxy, r, &to);
 }

@@ -12,6 +12,7 @@
 #include "src/base/buf.h"
 #include "src/execd/proxy/head.h"
 #include "src/execd/proxy/target.h"
+#include "src/httpd/forward_head.h"
 
 static void target__ports_and_paths(void **state)
 {
@@ -63,7 +64,7 @@ static void pass(const char *sent, const char *want)
 	assert_true(target_parse(head.path, &to));
 	assert_true(addr_parse(SPAN("192.0.2.9"), &peer));
 	assert_int_equal(
-		head_put_request(&out, &head, &to, &peer, head.upgrade), 0);
+		head_put_request(&out, &head, &to, &peer), 0);
 	if (!span_eq(buf_peek(&out), span_str(want)))
 		fail_msg("passed on: %.*s", SPAN_FMT(buf_peek(&out)));
 	buf_fini(&out);
@@ -133,7 +134,7 @@ static void head__switches(void **state)
 			     "Sec-WebSocket-Accept: a\r\n\r\n"),
 			SPAN("GET"), &head),
 		H1_OK);
-	assert_int_equal(head_put_switch(&out, &head), 0);
+	assert_int_equal(forward_put_switch(&out, &head, SPAN_NONE), 0);
 	assert_true(span_eq(buf_peek(&out),
 			    SPAN("HTTP/1.1 101 Go\r\nConnection: Upgrade\r\n"
 				 "Upgrade: websocket\r\n"

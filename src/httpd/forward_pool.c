@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c - idle connections, and when they are not worth keeping */
+/* forward_pool.c - idle connections, and when they are not worth keeping */
 
-#include "src/execd/proxy/pool.h"
+#include "src/httpd/forward_pool.h"
 
 #include "src/base/err.h"
 #include "src/io/loop.h"
@@ -9,10 +9,10 @@
 
 struct idle {
 	struct list link;
-	struct pool *pool;
+	struct forward_pool *pool;
 	struct stream *stream;
 	struct timer timer;
-	uint16_t port;
+	struct addr to;
 };
 
 /* Out of the pool; the stream is the caller's. */
@@ -40,32 +40,33 @@ static void idle_on_timer(struct timer *t)
 	(void)stream_free(idle_free(container_of(t, struct idle, timer)));
 }
 
-void pool_init(struct pool *p, struct loop *loop)
+void forward_pool_init(struct forward_pool *p, struct loop *loop)
 {
 	p->loop = loop;
 	list_init(&p->idle);
 	p->count = 0;
 }
 
-void pool_fini(struct pool *p)
+void forward_pool_fini(struct forward_pool *p)
 {
 	list_for_each(it, &p->idle)(void)
 		stream_free(idle_free(container_of(it, struct idle, link)));
 }
 
-void pool_give(struct pool *p, uint16_t port, struct stream *s)
+void forward_pool_give(struct forward_pool *p, const struct addr *to,
+		       struct stream *s)
 {
 	struct idle *i;
 
-	if (p->count >= POOL_MAX)
+	if (p->count >= FORWARD_POOL_MAX)
 		(void)stream_free(
 			idle_free(list_last(&p->idle, struct idle, link)));
 	i = must_alloc(sizeof(*i));
 	i->pool = p;
 	i->stream = s;
-	i->port = port;
+	i->to = *to;
 	timer_init(&i->timer, p->loop, idle_on_timer);
-	timer_start(&i->timer, POOL_IDLE_MS);
+	timer_start(&i->timer, FORWARD_POOL_IDLE_MS);
 	list_init(&i->link);
 	list_push_front(&p->idle, &i->link);
 	p->count++;
@@ -73,14 +74,25 @@ void pool_give(struct pool *p, uint16_t port, struct stream *s)
 	stream_want(s, STREAM_READABLE);
 }
 
-struct stream *pool_take(struct pool *p, uint16_t port)
+struct stream *forward_pool_take(struct forward_pool *p, const struct addr *to)
 {
 	list_for_each(it, &p->idle)
 	{
 		struct idle *i = container_of(it, struct idle, link);
 
-		if (i->port == port)
+		if (i->to.port == to->port && addr_eq_ip(&i->to, to))
 			return idle_free(i);
 	}
 	return NULL;
+}
+
+void forward_pool_forget(struct forward_pool *p, const struct addr *ip)
+{
+	list_for_each(it, &p->idle)
+	{
+		struct idle *i = container_of(it, struct idle, link);
+
+		if (addr_eq_ip(&i->to, ip))
+			(void)stream_free(idle_free(i));
+	}
 }
