@@ -16,6 +16,7 @@
 #include "src/control/audit_tail.h"
 #include "src/control/file.h"
 #include "src/control/gateway_link.h"
+#include "src/control/lifecycle/lifecycle.h"
 #include "src/control/load.h"
 #include "src/control/node.h"
 #include "src/control/publish.h"
@@ -265,6 +266,7 @@ void control_locked(struct control *c)
 	publish_all(c);
 	control_busy(c);
 	change_queue_run(c);
+	lifecycle_start(c->lifecycle);
 }
 
 /* -- the node ------------------------------------------------------------- */
@@ -381,6 +383,8 @@ int control_new(struct loop *loop, const struct config *config,
 		r = api_new(c, &c->httpd);
 	if (!r)
 		r = watches_new(c);
+	if (!r)
+		r = lifecycle_new(c, &c->lifecycle);
 	if (r) {
 		control_free(c);
 		return err_trace(r);
@@ -398,11 +402,13 @@ struct control *control_free(struct control *c)
 	if (!c)
 		return NULL;
 	c->loaded = false;
+	lifecycle_end(c->lifecycle);
 	status_fini(c);
 	vault_link_free(c->vault);
 	locks_fini(c); /* what waits for a lock asks the gateway, then */
 	gateway_link_free(c->gateway);
 	change_queue_fini(&c->changes);
+	lifecycle_free(c->lifecycle);
 	audit_tails_free(c->tails);
 	httpd_free(c->httpd);
 	file_watch_free(c->policy_watch);

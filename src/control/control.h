@@ -30,6 +30,7 @@ struct config;
 struct file_watch;
 struct gateway_link;
 struct httpd;
+struct lifecycle;
 struct load;
 struct trust;
 struct vault_link;
@@ -64,7 +65,8 @@ struct control {
 	struct tokens tokens;
 	struct buf node_json; /* as last published */
 	struct buf ca_pem, ca_bundle;
-	struct list status_calls; /* questions to the supervisor */
+	struct lifecycle *lifecycle; /* NULL: it is off */
+	struct list status_calls;    /* questions to the supervisor */
 };
 
 /* Takes supervisor_fd. The config and trust are borrowed. Listeners are added

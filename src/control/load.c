@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/gateway_link.h"
+#include "src/control/lifecycle/lifecycle.h"
 #include "src/control/publish.h"
 #include "src/control/vault_link.h"
 #include "src/control/vault_state.h"
@@ -23,6 +24,7 @@ struct load {
 	struct vault_state *node;
 	struct sandboxes sandboxes;
 	struct tokens tokens;
+	struct boxes boxes;
 	struct list policies; /* struct stored_policy */
 };
 
@@ -47,6 +49,7 @@ static void load_destroy(struct load *l)
 	vault_state_free(l->node);
 	sandboxes_fini(&l->sandboxes);
 	tokens_fini(&l->tokens);
+	boxes_fini(&l->boxes);
 	stored_policies_free(&l->policies);
 	free(l);
 }
@@ -128,6 +131,19 @@ static void on_token(void *ctx, const struct msg_record *record,
 		tokens_put(&l->tokens, t);
 }
 
+static void on_box(void *ctx, const struct msg_record *record,
+		   struct span value)
+{
+	struct load *l = ctx;
+	struct diag d = { 0 };
+	struct box *b;
+
+	if (box_parse(value, &b, &d))
+		complain("box", record, &d);
+	else
+		boxes_put(&l->boxes, b);
+}
+
 /* -- the exchange --------------------------------------------------------- */
 
 static bool was_read(const struct list *policies, struct span name)
@@ -201,6 +217,7 @@ static void load_finish(struct load *l)
 	tokens_fini(&c->tokens);
 	c->tokens = l->tokens;
 	tokens_init(&l->tokens);
+	lifecycle_loaded(c->lifecycle, &l->boxes);
 	c->load = NULL;
 	load_destroy(l);
 	control_loaded(c);
@@ -218,6 +235,7 @@ static const struct {
 	{ RECORD_SANDBOX, VAULT_SCOPE_CONTROL, on_sandbox },
 	{ RECORD_POLICY, VAULT_SCOPE_CONTROL, on_policy },
 	{ RECORD_TOKEN, VAULT_SCOPE_CONTROL, on_token },
+	{ RECORD_BOX, VAULT_SCOPE_CONTROL, on_box },
 };
 
 static void on_step_done(void *ctx, int status);
@@ -277,6 +295,7 @@ void load_start(struct control *c)
 	l->node = vault_state_new("");
 	sandboxes_init(&l->sandboxes);
 	tokens_init(&l->tokens);
+	boxes_init(&l->boxes);
 	list_init(&l->policies);
 	vault_link_revision(c->vault, "", on_revision, l);
 }

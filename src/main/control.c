@@ -13,6 +13,7 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/control/control.h"
+#include "src/control/lifecycle/lifecycle.h"
 #include "src/httpd/httpd.h"
 #include "src/role/config.h"
 #include "src/role/privilege.h"
@@ -20,7 +21,7 @@
 
 /* What is opened before the role is confined. */
 struct opened {
-	int unix_fd, tcp_fd; /* -1 = none */
+	int unix_fd, tcp_fd, lifecycle_fd; /* -1 = none */
 	struct ssl_ctx_st *tls;
 	struct trust *trust;
 };
@@ -65,6 +66,20 @@ static void open_tcp(const struct config *config, struct opened *o)
 	log_info("the admin API listens on %s", at);
 }
 
+static void open_lifecycle(const struct config *config, struct opened *o)
+{
+	char at[ADDR_TEXT_SIZE];
+
+	o->lifecycle_fd = -1;
+	if (!config->lifecycle_listen.port)
+		return;
+	addr_text_port(&config->lifecycle_listen, at, sizeof(at));
+	o->lifecycle_fd = httpd_bind_tcp(&config->lifecycle_listen);
+	if (o->lifecycle_fd < 0)
+		die(at, err_text(o->lifecycle_fd));
+	log_info("the lifecycle API listens on %s", at);
+}
+
 static void open_trust(const struct config *config, struct opened *o)
 {
 	struct diag d = { 0 };
@@ -87,6 +102,8 @@ static struct control *start(struct loop *loop, const struct config *config,
 	r = httpd_listen_fd(c->httpd, o->unix_fd, NULL);
 	if (!r && o->tcp_fd >= 0)
 		r = httpd_listen_fd(c->httpd, o->tcp_fd, o->tls);
+	if (!r && o->lifecycle_fd >= 0)
+		r = httpd_listen_fd(c->lifecycle->httpd, o->lifecycle_fd, NULL);
 	if (r)
 		die("the listeners of the admin API", err_text(r));
 	return c;
@@ -103,6 +120,7 @@ int main(void)
 	role_init(ROLE_CONTROL, &config);
 	open_unix(config, &opened);
 	open_tcp(config, &opened);
+	open_lifecycle(config, &opened);
 	open_trust(config, &opened);
 	role_confine(ROLE_CONTROL, config);
 

@@ -48,7 +48,7 @@ int privilege_find_user(const char *name, struct privilege_user *ret)
 	int r;
 
 	if (!*name) {
-		*ret = (struct privilege_user){ 0, 0 };
+		*ret = (struct privilege_user){ 0 };
 		return 0;
 	}
 	r = getpwnam_r(name, &entry, text, sizeof(text), &found);
@@ -56,7 +56,23 @@ int privilege_find_user(const char *name, struct privilege_user *ret)
 		return -r;
 	if (!found)
 		return -ENOENT;
-	*ret = (struct privilege_user){ entry.pw_uid, entry.pw_gid };
+	*ret = (struct privilege_user){ .uid = entry.pw_uid,
+					.gid = entry.pw_gid };
+	return 0;
+}
+
+int privilege_find_group(const char *name, gid_t *ret)
+{
+	char text[PASSWD_BYTES];
+	struct group entry, *found;
+	int r;
+
+	r = getgrnam_r(name, &entry, text, sizeof(text), &found);
+	if (r)
+		return -r;
+	if (!found)
+		return -ENOENT;
+	*ret = entry.gr_gid;
 	return 0;
 }
 
@@ -97,7 +113,9 @@ static int capabilities_set(uint64_t keep)
 
 static int user_set(const struct privilege_user *user)
 {
-	if (setgroups(1, &user->gid) != 0 ||
+	const gid_t groups[] = { user->gid, user->more };
+
+	if (setgroups(user->more ? 2 : 1, groups) != 0 ||
 	    setresgid(user->gid, user->gid, user->gid) != 0 ||
 	    setresuid(user->uid, user->uid, user->uid) != 0)
 		return err_origin(-errno);

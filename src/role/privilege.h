@@ -10,13 +10,17 @@
 struct privilege_user {
 	uid_t uid;
 	gid_t gid;
+	gid_t more; /* one more group, or 0: none */
 };
 
 /* Looks up an account; "" is root itself. 0; -ENOENT when there is no such
  * account; -errno. */
 WUNRES int privilege_find_user(const char *name, struct privilege_user *ret);
 
-/* Becomes that user with no group but its own, no capability in any set but
+/* Looks up a group. 0; -ENOENT; -errno. */
+WUNRES int privilege_find_group(const char *name, gid_t *ret);
+
+/* Becomes that user with no group but its own (and .more), no capability in any set but
  * those of keep (bits 1 << CAP_...), no_new_privs. Without root: fine when
  * already that user and keep is 0. 0 or -errno; after a failure the process
  * must end. */

@@ -138,6 +138,25 @@ void role_init(enum role role, struct config **ret_config)
 	log_set_level((*ret_config)->log_level);
 }
 
+/* The group of the Docker daemon's socket, for control, where it is to use it.
+ * Before there is a socket there may be the group that it will have. */
+static gid_t docker_group(const struct config *config)
+{
+	const char *name = config->docker_group;
+	struct stat st;
+	gid_t gid = 0;
+	int r;
+
+	if (!config->lifecycle_listen.port)
+		return 0;
+	if (!name[0] && stat(config->docker_socket, &st) == 0)
+		return st.st_gid;
+	r = privilege_find_group(name[0] ? name : "docker", &gid);
+	if (r && name[0])
+		role_die("find the group \"lifecycle.dockerGroup\"", r);
+	return gid;
+}
+
 void role_confine(enum role role, const struct config *config)
 {
 	struct privilege_user user;
@@ -153,6 +172,8 @@ void role_confine(enum role role, const struct config *config)
 	}
 	if (r)
 		role_die("look up the account of \"user\"", r);
+	if (role == ROLE_CONTROL)
+		user.more = docker_group(config);
 	/* no rights of root: before the filter, which forbids these calls */
 	r = privilege_drop(&user, role == ROLE_QUEUE ? QUEUE_CAPABILITIES : 0);
 	if (r)

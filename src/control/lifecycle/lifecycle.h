@@ -15,7 +15,7 @@
 
 struct control;
 struct docker;
-struct lifecycle;
+struct runtime;
 
 struct lifecycle {
 	struct control *control;
@@ -23,31 +23,51 @@ struct lifecycle {
 	struct docker *docker;
 	struct boxes boxes;
 	struct network *network;
-	struct snapshots *snapshots;
-	struct expiry *expiry;
+	struct runtime *runtime;
+	bool ended; /* answers that still come change nothing */
 };
 
 #define ROUTE(method, path, auth, handler) httpd_handler handler;
 #include "src/control/lifecycle/routes.def"
 #undef ROUTE
 
-/* Does nothing (*ret = NULL) unless lifecycle.listen is configured. */
+/* Does nothing (*ret = NULL) unless lifecycle.listen is configured. Blocks for
+ * local files only. */
 WUNRES int lifecycle_new(struct control *c, struct lifecycle **ret);
+/* Nothing begins any more; before the queue of changes ends. NULL is fine. */
+void lifecycle_end(struct lifecycle *l);
 struct lifecycle *lifecycle_free(struct lifecycle *l);
-/* Control has read everything: compare with what Docker has, then serve. */
-void lifecycle_loaded(struct lifecycle *l);
+/* The vault was read, again or for the first time: takes the boxes (*all is
+ * empty then). NULL is fine, as below. */
+void lifecycle_loaded(struct lifecycle *l, struct boxes *all);
+/* Everything of it is in force: compares with what Docker has. */
+void lifecycle_start(struct lifecycle *l);
 
 /* Each ends the request. */
 void lifecycle_refuse(struct httpd_request *r,
 		      const struct lifecycle_error *no);
 
-/* -- making and ending (create.c, remove.c) ------------------------------- */
+/* -- making and ending (create.c, remove.c, pause.c) ---------------------- */
+
+/* no: NULL when it is done; else what the client is answered. Called once, from
+ * the loop or before the function that asked returns. */
+typedef void lifecycle_done_fn(void *ctx, const struct lifecycle_error *no);
 
 /* Takes q; answers r when the sandbox runs, or why it does not. */
 void lifecycle_create(struct lifecycle *l, struct create_request *q,
 		      struct httpd_request *r);
-/* Removes the container and all that belongs to it, the record last. done may
- * be NULL; status 0 or -errno with a sentence. */
-typedef void removed_fn(void *ctx, int status, const char *message);
-void lifecycle_remove(struct lifecycle *l, struct box *b, removed_fn *done,
-		      void *ctx);
+/* Removes the container and all that belongs to it, the record last. Also one
+ * that is being made, or removed already. done may be NULL. */
+void lifecycle_remove(struct lifecycle *l, struct span id,
+		      lifecycle_done_fn *done, void *ctx);
+/* Done when the record says Paused, or Running. */
+void lifecycle_pause(struct lifecycle *l, struct span id,
+		     lifecycle_done_fn *done, void *ctx);
+void lifecycle_resume(struct lifecycle *l, struct span id,
+		      lifecycle_done_fn *done, void *ctx);
+/* Makes an image of the sandbox's file system, container_snapshot_image() of
+ * the snapshot's id; removes one. */
+void lifecycle_commit(struct lifecycle *l, struct span id, struct span snapshot,
+		      lifecycle_done_fn *done, void *ctx);
+void lifecycle_drop_image(struct lifecycle *l, struct span snapshot,
+			  lifecycle_done_fn *done, void *ctx);

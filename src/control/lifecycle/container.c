@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container.c - the container of a sandbox, as JSON for Docker
+ *
+ * How it works: one function for each part. What a part is there for is said in
+ * front of it; the names are Docker's (Engine API, ContainerCreate).
+ */
+
+#include "src/control/lifecycle/container.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/control/lifecycle/create_request.h"
+#include "src/control/lifecycle/network.h"
+#include "src/role/config.h"
+#include "src/text/json.h"
+
+#define SNAPSHOTS "opensandbox-snapshots"
+
+enum { NAME_VALUE_MAX = 1024 * 1024 };
+
+void container_name(const char *id, char dst[CONTAINER_NAME_SIZE])
+{
+	(void)snprintf(dst, CONTAINER_NAME_SIZE, "sandbox-%s", id);
+}
+
+void container_snapshot_image(struct span id, char *dst, size_t size)
+{
+	(void)snprintf(dst, size, SNAPSHOTS ":%.*s", SPAN_FMT(id));
+}
+
+bool container_image(const struct create_request *q,
+		     char dst[CONTAINER_IMAGE_MAX])
+{
+	if (q->box->image.len)
+		return span_copy(q->box->image, dst, CONTAINER_IMAGE_MAX);
+	container_snapshot_image(q->box->snapshot_id, dst, CONTAINER_IMAGE_MAX);
+	return true;
+}
+
+static bool is_at_or_below(struct span path, struct span folder)
+{
+	return span_starts(path, folder) &&
+	       (path.len == folder.len || path.ptr[folder.len] == '/');
+}
+
+bool container_may_mount(struct span path)
+{
+	static const struct span folder = SPAN_INIT("/" CONTAINER_FOLDER);
+
+	while (path.len > 1 && path.ptr[path.len - 1] == '/')
+		path.len--;
+	return path.len > 1 && !is_at_or_below(path, folder) &&
+	       !is_at_or_below(folder, path);
+}
+
+/* -- what runs ------------------------------------------------------------ */
+
+/* Our daemon is the first process and starts the words behind "--"
+ * (docs/execd.md). The token comes from a file that it removes. */
+static void put_command(struct json_out *o, const struct box *b)
+{
+	static const char *const init[] = {
+		"/" CONTAINER_EXECD, "--init",	   "--token-once",
+		"/" CONTAINER_TOKEN, "--trust-ca", "--",
+	};
+	static const char *const nothing[] = { "tail", "-f", "/dev/null" };
+	size_t i;
+
+	json_open_array(o, "Entrypoint");
+	for (i = 0; i < ARRAY_LEN(init); i++)
+		json_put_str(o, NULL, init[i]);
+	json_close(o);
+	json_open_array(o, "Cmd");
+	for (i = 0; i < b->entrypoint_count; i++)
+		json_put_text(o, NULL, b->entrypoint[i]);
+	for (i = 0; !b->entrypoint_count && i < ARRAY_LEN(nothing); i++)
+		json_put_str(o, NULL, nothing[i]);
+	json_close(o);
+}
+
+static void put_environment(struct json_out *o, const struct create_request *q)
+{
+	struct buf text = BUF_INIT(NAME_VALUE_MAX);
+	unsigned i;
+
+	json_open_array(o, "Env");
+	for (i = 0; i < q->env_count; i++) {
+		buf_clear(&text);
+		if (buf_put(&text, q->env[i].name) || buf_put_str(&text, "=") ||
+		    buf_put(&text, q->env[i].value))
+			o->error = o->error ? o->error : -ENOBUFS;
+		json_put_text(o, NULL, buf_peek(&text));
+	}
+	json_close(o);
+	buf_wipe(&text);
+}
+
+static void put_labels(struct json_out *o, const struct box *b)
+{
+	json_open_object(o, "Labels");
+	json_put_str(o, CONTAINER_LABEL, b->id);
+	json_close(o);
+}
+
+/* -- what it may ---------------------------------------------------------- */
+
+/* Sockets of raw packets could not get past the lock anyway. */
+static void put_rights(struct json_out *o)
+{
+	static const char *const dropped[] = {
+		"AUDIT_WRITE", "MKNOD",	    "NET_ADMIN",
+		"NET_RAW",     "SYS_ADMIN", "SYS_MODULE",
+		"SYS_PTRACE",  "SYS_TIME",  "SYS_TTY_CONFIG",
+	};
+	size_t i;
+
+	json_put_bool(o, "Privileged", false);
+	json_open_array(o, "CapDrop");
+	for (i = 0; i < ARRAY_LEN(dropped); i++)
+		json_put_str(o, NULL, dropped[i]);
+	json_close(o);
+	json_open_array(o, "SecurityOpt");
+	json_put_str(o, NULL, "no-new-privileges");
+	json_close(o);
+	json_put_str(o, "IpcMode", "private");
+	json_put_bool(o, "PublishAllPorts", false);
+}
+
+static void put_gpu(struct json_out *o, struct span gpu)
+{
+	uint64_t count;
+
+	if (!gpu.len)
+		return;
+	json_open_array(o, "DeviceRequests");
+	json_open_object(o, NULL);
+	json_put_i64(o, "Count",
+		     span_parse_u64(gpu, &count) && count < 1024
+			     ? (int64_t)count
+			     : -1);
+	json_open_array(o, "Capabilities");
+	json_open_array(o, NULL);
+	json_put_str(o, NULL, "gpu");
+	json_close(o);
+	json_close(o);
+	json_close(o);
+	json_close(o);
+}
+
+/* Memory without swap beside it: a limit that is one. The log is bounded, as
+ * nobody reads it to its end. */
+static void put_limits(struct json_out *o, const struct create_request *q,
+		       const struct config *config)
+{
+	const struct create_resources *want = &q->resources;
+
+	json_put_u64(o, "PidsLimit", config->sandbox_pids);
+	if (want->cpu_nano)
+		json_put_u64(o, "NanoCpus", want->cpu_nano);
+	if (want->memory_bytes) {
+		json_put_u64(o, "Memory", want->memory_bytes);
+		json_put_u64(o, "MemorySwap", want->memory_bytes);
+	}
+	put_gpu(o, want->gpu);
+	json_open_object(o, "LogConfig");
+	json_put_str(o, "Type", "json-file");
+	json_open_object(o, "Config");
+	json_put_str(o, "max-size", "16m");
+	json_put_str(o, "max-file", "2");
+	json_close(o);
+	json_close(o);
+	json_open_object(o, "RestartPolicy");
+	json_put_str(o, "Name", "no");
+	json_close(o);
+	if (config->docker_runtime[0])
+		json_put_str(o, "Runtime", config->docker_runtime);
+}
+
+/* -- volumes -------------------------------------------------------------- */
+
+static void put_volumes(struct json_out *o, const struct create_request *q,
+			const char *const *sources)
+{
+	const struct create_volume *v;
+	unsigned i;
+
+	json_open_array(o, "Mounts");
+	for (i = 0; i < q->volume_count; i++) {
+		v = &q->volumes[i];
+		json_open_object(o, NULL);
+		json_put_str(o, "Type",
+			     v->kind == VOLUME_HOST ? "bind" : "volume");
+		json_put_str(o, "Source", sources[i]);
+		json_put_text(o, "Target", v->mount_path);
+		json_put_bool(o, "ReadOnly", v->read_only);
+		if (v->kind == VOLUME_HOST) {
+			/* nothing mounted inside comes out */
+			json_open_object(o, "BindOptions");
+			json_put_str(o, "Propagation", "rprivate");
+			json_close(o);
+		}
+		json_close(o);
+	}
+	json_close(o);
+}
+
+/* -- the network ---------------------------------------------------------- */
+
+static void put_address(struct json_out *o, const char *name,
+			const struct addr *a)
+{
+	char text[ADDR_TEXT_SIZE];
+
+	json_put_str(o, name, addr_text(a, text, sizeof(text)));
+}
+
+/* The resolver is the bridge: Docker's own, in the container, asks it from
+ * there, where the fence is. */
+static void put_resolver(struct json_out *o, const struct network *n)
+{
+	char text[ADDR_TEXT_SIZE];
+	struct addr v4, v6;
+
+	network_gateways(n, &v4, &v6);
+	json_open_array(o, "Dns");
+	json_put_str(o, NULL, addr_text(&v4, text, sizeof(text)));
+	json_close(o);
+}
+
+/* Where older daemons look for the hardware address, and where newer ones. */
+static void put_mac(struct json_out *o, const struct box *b)
+{
+	char text[18];
+
+	(void)snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
+		       b->mac[0], b->mac[1], b->mac[2], b->mac[3], b->mac[4],
+		       b->mac[5]);
+	json_put_str(o, "MacAddress", text);
+}
+
+static void put_endpoint(struct json_out *o, const struct box *b)
+{
+	json_open_object(o, "NetworkingConfig");
+	json_open_object(o, "EndpointsConfig");
+	json_open_object(o, NETWORK_NAME);
+	put_mac(o, b);
+	json_open_object(o, "IPAMConfig");
+	put_address(o, "IPv4Address", &b->v4);
+	put_address(o, "IPv6Address", &b->v6);
+	json_close(o);
+	json_close(o);
+	json_close(o);
+	json_close(o);
+}
+
+/* -- the whole ------------------------------------------------------------ */
+
+int container_emit(struct buf *out, const struct create_request *q,
+		   const struct network *n, const struct config *config,
+		   const char *const *sources)
+{
+	char image[CONTAINER_IMAGE_MAX];
+	struct json_out o;
+
+	if (!container_image(q, image))
+		return err_origin(-ENOBUFS);
+	json_start(&o, out);
+	json_open_object(&o, NULL);
+	json_put_str(&o, "Image", image);
+	put_command(&o, q->box);
+	put_environment(&o, q);
+	put_labels(&o, q->box);
+	put_mac(&o, q->box);
+	json_open_object(&o, "HostConfig");
+	json_put_str(&o, "NetworkMode", NETWORK_NAME);
+	put_resolver(&o, n);
+	put_rights(&o);
+	put_limits(&o, q, config);
+	put_volumes(&o, q, sources);
+	json_close(&o);
+	put_endpoint(&o, q->box);
+	json_close(&o);
+	return json_done(&o);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container.h - what Docker is told about the container of a sandbox
+ *
+ * Pure. The hardening of the contract (4.9), its address on the bridge, the
+ * entrypoint behind our init, the volumes, the limits. Neither labels nor
+ * environment hold a token.
+ */
+#pragma once
+
+#include "src/base/attrib.h"
+#include "src/base/span.h"
+
+struct buf;
+struct config;
+struct create_request;
+struct network;
+
+#define CONTAINER_LABEL	 "opensandbox.io/id" /* value: the sandbox's id */
+#define CONTAINER_FOLDER "opt/opensandbox"
+#define CONTAINER_TOKEN	 CONTAINER_FOLDER "/start/token"
+#define CONTAINER_EXECD	 CONTAINER_FOLDER "/execd"
+#define CONTAINER_CA	 CONTAINER_FOLDER "/mitmproxy-ca-cert.pem"
+#define NETWORK_NAME	 "sallyport"
+
+enum { CONTAINER_NAME_SIZE = 64, CONTAINER_IMAGE_MAX = 512 };
+
+/* "sandbox-{id}" */
+void container_name(const char *id, char dst[CONTAINER_NAME_SIZE]);
+/* The repository and tag of a snapshot: "opensandbox-snapshots:{id}". */
+void container_snapshot_image(struct span id, char *dst, size_t size);
+/* Image of the request; of a snapshot as above. False: too long. */
+WUNRES bool container_image(const struct create_request *q,
+			    char dst[CONTAINER_IMAGE_MAX]);
+/* The body of POST /containers/create. sources: of each volume of q, the path
+ * or the name to mount. 0 or -ENOBUFS. */
+WUNRES int container_emit(struct buf *out, const struct create_request *q,
+			  const struct network *n, const struct config *config,
+			  const char *const *sources);
+/* May a volume be mounted here, or would it hide what we put there? */
+WUNRES bool container_may_mount(struct span path);

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create.c - a sandbox comes to be, step by step; the table of the steps
+ *
+ * How it works: each step begins something and calls creation_next() when it is
+ * there, or creation_fail(). What was made until then is undone by the table of
+ * remove.c, in which everything may be missing; the client is answered
+ * afterwards. So many creations run at a time as the configuration says; the
+ * others wait in line.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/err.h"
+#include "src/base/log.h"
+#include "src/control/control.h"
+#include "src/control/docker/docker.h"
+#include "src/control/lifecycle/creation.h"
+#include "src/role/config.h"
+#include "src/text/json.h"
+
+enum { REPLY_MAX = 4 * 1024 * 1024, PATH_BYTES = 8 * 1024 };
+
+static void (*const steps[])(struct creation *c) = {
+	step_record,   step_image,     step_volumes, step_policy,
+	step_register, step_container, step_place,   step_start,
+	step_port,     step_ready,     step_running,
+};
+
+static void creations_begin(struct runtime *r);
+
+static struct creation *creation_find(const struct lifecycle *l, struct span id)
+{
+	struct list *all = &l->runtime->creations;
+
+	list_for_each(it, all)
+	{
+		struct creation *c = container_of(it, struct creation, link);
+
+		if (span_eq(span_str(c->id), id))
+			return c;
+	}
+	return NULL;
+}
+
+/* -- the end -------------------------------------------------------------- */
+
+static struct creation *creation_free(struct creation *c)
+{
+	list_remove(&c->link);
+	timer_stop(&c->timer);
+	create_request_free(c->q);
+	free(c->sources);
+	free(c);
+	return NULL;
+}
+
+/* Room for the next one. */
+static void creation_end(struct creation *c)
+{
+	struct runtime *r = c->lifecycle->runtime;
+
+	creation_free(c);
+	r->creating--;
+	creations_begin(r);
+}
+
+static void reply_refused(struct creation *c)
+{
+	lifecycle_refuse(c->request, &c->no);
+	creation_end(c);
+}
+
+static void reply_made(struct creation *c)
+{
+	const struct box *b = boxes_find(&c->lifecycle->boxes, span_str(c->id));
+	struct buf out = BUF_INIT(REPLY_MAX);
+	struct json_out o;
+
+	json_start(&o, &out);
+	must(b);
+	box_emit(&o, b, false);
+	must(!json_done(&o));
+	httpd_reply_json(c->request, 202, buf_peek(&out));
+	buf_fini(&out);
+	log_info("sandbox %s runs", c->id);
+	creation_end(c);
+}
+
+/* -- undone --------------------------------------------------------------- */
+
+static void on_undone(void *ctx, const struct lifecycle_error *no)
+{
+	struct creation *c = ctx;
+
+	(void)no; /* what stays is in the log, and tried again */
+	reply_refused(c);
+}
+
+/* The removal may wait for the end of this very creation, or begins now: the
+ * creation is no more among those that run. */
+static void creation_undo(struct creation *c)
+{
+	list_remove(&c->link);
+	list_push(&c->lifecycle->runtime->undoing, &c->link);
+	if (c->was_kept)
+		lifecycle_remove(c->lifecycle, span_str(c->id), on_undone, c);
+	else
+		reply_refused(c);
+}
+
+void creation_fail(struct creation *c, unsigned status, const char *code,
+		   const char *fmt, ...)
+{
+	char text[sizeof(c->no.message)];
+	va_list args;
+
+	if (c->is_failing || c->lifecycle->ended)
+		return;
+	c->is_failing = true;
+	timer_stop(&c->timer);
+	if (c->call)
+		docker_cancel(c->call);
+	c->call = NULL;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	(void)lifecycle_error_set(&c->no, status, code, "%s", text);
+	log_warn("sandbox %s could not be made: %s", c->id, text);
+	creation_undo(c);
+}
+
+/* -- step by step --------------------------------------------------------- */
+
+void creation_next(struct creation *c)
+{
+	if (c->lifecycle->ended)
+		return;
+	if (c->step == ARRAY_LEN(steps)) {
+		reply_made(c);
+		return;
+	}
+	steps[c->step++](c);
+}
+
+bool creation_goes_on(struct creation *c)
+{
+	c->call = NULL;
+	return !c->lifecycle->ended;
+}
+
+/* A creation that was to end while a change was on its way ends here. */
+void creation_changed(void *ctx, const struct refusal *why)
+{
+	struct creation *c = ctx;
+
+	if (c->lifecycle->ended)
+		return;
+	c->is_changing = false;
+	if (c->is_abandoned)
+		creation_fail(c, 409, "DOCKER::SANDBOX_START_FAILED",
+			      "the sandbox was ended while it was being made");
+	else if (why->status)
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED", "%s",
+			      why->diag.msg);
+	else
+		creation_next(c);
+}
+
+void creation_ask(struct creation *c, const char *method, struct span body,
+		  docker_fn *fn, const char *fmt, ...)
+{
+	char path[PATH_BYTES];
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	must(n > 0 && (size_t)n < sizeof(path));
+	c->call = docker_ask(c->lifecycle->docker, method, path, body, fn, c);
+}
+
+/* -- others end it -------------------------------------------------------- */
+
+bool creation_is_on(const struct lifecycle *l, struct span id)
+{
+	return creation_find(l, id) != NULL;
+}
+
+void creation_abandon(struct lifecycle *l, struct span id)
+{
+	struct creation *c = creation_find(l, id);
+
+	if (!c || c->is_failing)
+		return;
+	c->is_abandoned = true;
+	if (!c->is_changing)
+		creation_fail(c, 409, "DOCKER::SANDBOX_START_FAILED",
+			      "the sandbox was ended while it was being made");
+}
+
+void creation_died(struct lifecycle *l, struct span id, int exit_status)
+{
+	struct creation *c = creation_find(l, id);
+
+	if (!c || c->is_failing)
+		return;
+	if (c->is_changing) { /* its callback ends it */
+		c->is_abandoned = true;
+		return;
+	}
+	creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+		      "its container exited with status %d before it was ready",
+		      exit_status);
+}
+
+/* -- the beginning -------------------------------------------------------- */
+
+static void on_timer(struct timer *t)
+{
+	struct creation *c = container_of(t, struct creation, timer);
+
+	c->on_time(c);
+}
+
+static void creations_begin(struct runtime *r)
+{
+	uint32_t most = r->lifecycle->control->config->creates_at_once;
+	struct creation *c;
+
+	while (!r->lifecycle->ended && r->creating < most &&
+	       (c = list_first(&r->waiting, struct creation, link))) {
+		list_remove(&c->link);
+		list_push(&r->creations, &c->link);
+		r->creating++;
+		r->waiting_count--;
+		creation_next(c);
+	}
+}
+
+static bool may_begin(const struct runtime *r, struct lifecycle_error *no)
+{
+	if (!r->is_ready || r->lifecycle->ended)
+		(void)lifecycle_error_set(
+			no, 503, "DOCKER::INITIALIZATION_ERROR",
+			"no sandbox can be made now: %s", r->why);
+	else if (r->waiting_count >= CREATES_WAITING_MAX)
+		(void)lifecycle_error_set(no, 503,
+					  "DOCKER::SANDBOX_START_FAILED",
+					  "too many sandboxes are waiting to "
+					  "be made");
+	else
+		return true;
+	return false;
+}
+
+void lifecycle_create(struct lifecycle *l, struct create_request *q,
+		      struct httpd_request *r)
+{
+	struct lifecycle_error no;
+	struct creation *c;
+
+	if (!may_begin(l->runtime, &no)) {
+		create_request_free(q);
+		lifecycle_refuse(r, &no);
+		return;
+	}
+	c = must_alloc(sizeof(*c));
+	c->lifecycle = l;
+	c->q = q;
+	c->request = r;
+	c->sources = must_alloc((q->volume_count + 1) * sizeof(*c->sources));
+	list_init(&c->link);
+	timer_init(&c->timer, l->control->loop, on_timer);
+	list_push(&l->runtime->waiting, &c->link);
+	l->runtime->waiting_count++;
+	creations_begin(l->runtime);
+}
+
+/* -- when all ends -------------------------------------------------------- */
+
+static void creations_drop(struct list *all)
+{
+	struct creation *c;
+
+	while ((c = list_first(all, struct creation, link))) {
+		httpd_reply_error(c->request, 503,
+				  "DOCKER::INITIALIZATION_ERROR",
+				  "the daemon stops");
+		creation_free(c);
+	}
+}
+
+void creations_free(struct runtime *r)
+{
+	creations_drop(&r->creations);
+	creations_drop(&r->waiting);
+	creations_drop(&r->undoing);
+}

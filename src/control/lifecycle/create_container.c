@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create_container.c - the steps that make the container, fill it, start it */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/control/control.h"
+#include "src/control/docker/docker.h"
+#include "src/control/lifecycle/archive.h"
+#include "src/control/lifecycle/creation.h"
+#include "src/control/lifecycle/record.h"
+#include "src/role/config.h"
+#include "src/text/json.h"
+
+enum {
+	BODY_BYTES = 4 * 1024 * 1024,
+	ARCHIVE_BYTES = EXECD_BYTES_MAX + 1024 * 1024,
+};
+
+#define START_FAILED "DOCKER::SANDBOX_START_FAILED"
+
+/* -- made ----------------------------------------------------------------- */
+
+struct named {
+	char container[65];
+};
+
+static bool edit_container(void *data, struct box *b)
+{
+	const struct named *n = data;
+
+	memcpy(b->container, n->container, sizeof(b->container));
+	return true;
+}
+
+static void on_made(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+	struct named *n;
+
+	if (!creation_goes_on(c))
+		return;
+	if (!docker_is_ok(a) ||
+	    !span_copy(json_text(json_find(a->json, "Id")), c->container,
+		       sizeof(c->container)) ||
+	    !c->container[0]) {
+		creation_fail(c, a->status == 400 ? 400 : 500, START_FAILED,
+			      "the container could not be made: %s",
+			      a->message);
+		return;
+	}
+	n = must_alloc(sizeof(*n));
+	memcpy(n->container, c->container, sizeof(n->container));
+	c->is_changing = true;
+	record_edit(c->lifecycle, span_str(c->id), edit_container, n,
+		    creation_changed, c);
+}
+
+static int body_make(const struct creation *c, struct buf *out)
+{
+	const struct control *control = c->lifecycle->control;
+	unsigned count = c->q->volume_count, i;
+	const char **sources = must_alloc((count + 1) * sizeof(*sources));
+	int r;
+
+	for (i = 0; i < count; i++)
+		sources[i] = c->sources[i];
+	r = container_emit(out, c->q, c->lifecycle->network, control->config,
+			   sources);
+	free(sources);
+	return r;
+}
+
+/* "&platform=os/arch", where the client has said both. */
+static void platform_put(const struct box *b, char *dst, size_t size)
+{
+	dst[0] = '\0';
+	if (b->platform_os.len && b->platform_arch.len)
+		(void)snprintf(dst, size, "&platform=%.*s%%2F%.*s",
+			       SPAN_FMT(b->platform_os),
+			       SPAN_FMT(b->platform_arch));
+}
+
+void step_container(struct creation *c)
+{
+	struct buf body = BUF_INIT(BODY_BYTES);
+	char name[CONTAINER_NAME_SIZE], platform[128];
+
+	container_name(c->id, name);
+	platform_put(c->q->box, platform, sizeof(platform));
+	if (body_make(c, &body))
+		creation_fail(c, 422, "SANDBOX::INVALID_PARAMETER",
+			      "the request is too large");
+	else
+		creation_ask(c, "POST", buf_peek(&body), on_made,
+			     "/containers/create?name=%s%s", name, platform);
+	buf_wipe(&body);
+}
+
+/* -- filled --------------------------------------------------------------- */
+
+static void on_placed(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (docker_is_ok(a))
+		creation_next(c);
+	else
+		creation_fail(c, 500,
+			      "DOCKER::SANDBOX_EXECD_DISTRIBUTION_FAILED",
+			      "execd could not be put into the container: %s",
+			      a->message);
+}
+
+/* The folder of the token is everybody's, since nobody but the daemon is there
+ * yet, as whatever user the image has; it removes both. */
+static int archive_make(const struct creation *c, struct buf *out)
+{
+	const struct lifecycle *l = c->lifecycle;
+	int r;
+
+	r = archive_put_folder(out, CONTAINER_FOLDER, 0755);
+	if (!r)
+		r = archive_put_file(out, CONTAINER_EXECD, 0755,
+				     buf_peek(&l->runtime->execd));
+	if (!r)
+		r = archive_put_file(out, CONTAINER_CA, 0644,
+				     buf_peek(&l->control->ca_pem));
+	if (!r)
+		r = archive_put_folder(out, CONTAINER_FOLDER "/start", 0777);
+	if (!r)
+		r = archive_put_file(out, CONTAINER_TOKEN, 0644,
+				     span_str(c->q->box->execd_token));
+	return r ? r : archive_end(out);
+}
+
+void step_place(struct creation *c)
+{
+	struct buf archive = BUF_INIT(ARCHIVE_BYTES);
+	struct docker_request q = {
+		.method = "PUT",
+		.type = "application/x-tar",
+	};
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "/containers/%s/archive?path=%%2F",
+		       c->container);
+	must(!archive_make(c, &archive));
+	q.path = path;
+	q.body = buf_peek(&archive);
+	c->call = docker_begin(c->lifecycle->docker, &q, on_placed, c);
+	buf_wipe(&archive);
+}
+
+/* -- started -------------------------------------------------------------- */
+
+static void on_started(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (docker_is_ok(a))
+		creation_next(c);
+	else
+		creation_fail(c, 500, START_FAILED,
+			      "the container could not be started: %s",
+			      a->message);
+}
+
+void step_start(struct creation *c)
+{
+	creation_ask(c, "POST", SPAN_NONE, on_started, "/containers/%s/start",
+		     c->container);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create_fence.c - the steps of a creation that make its fence
+ *
+ * Before there is a container: the policy, and the registry entry, locked to
+ * the bridge. As soon as Docker has plugged the container in: the same entry,
+ * locked to its port.
+ */
+
+#include <stdio.h>
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/control/changes.h"
+#include "src/control/control.h"
+#include "src/control/docker/docker.h"
+#include "src/control/egress/net_policy.h"
+#include "src/control/lifecycle/creation.h"
+#include "src/control/lifecycle/port.h"
+#include "src/role/config.h"
+#include "src/text/json.h"
+
+enum { TEXT_BYTES = 1024 * 1024 };
+
+void step_policy(struct creation *c)
+{
+	struct buf text = BUF_INIT(TEXT_BYTES);
+	struct json_out o;
+	char name[64];
+
+	if (!c->q->policy) {
+		creation_next(c);
+		return;
+	}
+	(void)snprintf(name, sizeof(name), "sandbox.%s", c->id);
+	json_start(&o, &text);
+	net_policy_emit_own(&o, c->q->policy, span_str(c->id));
+	if (json_done(&o)) {
+		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
+			      "networkPolicy: too large");
+	} else {
+		c->is_changing = true;
+		policy_change_put(c->lifecycle->control, span_str(name),
+				  buf_peek(&text), creation_changed, c);
+	}
+	buf_fini(&text);
+}
+
+/* -- the registry entry --------------------------------------------------- */
+
+static void put_address(struct json_out *o, const struct addr *a)
+{
+	char text[ADDR_TEXT_SIZE];
+
+	json_put_str(o, NULL, addr_text(a, text, sizeof(text)));
+}
+
+/* Metadata are labels of the registry: policies may choose by them. */
+static void put_labels(struct json_out *o, const struct box *b)
+{
+	size_t cursor = 0;
+	struct span name;
+	const char *value;
+
+	json_open_object(o, "labels");
+	while ((value = map_next(&b->metadata, &cursor, &name))) {
+		json_put_name(o, name);
+		json_put_str(o, NULL, value);
+	}
+	json_close(o);
+}
+
+static int entry_emit(struct buf *out, const struct box *b, const char *port)
+{
+	struct json_out o;
+	char mac[18];
+
+	(void)snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x",
+		       b->mac[0], b->mac[1], b->mac[2], b->mac[3], b->mac[4],
+		       b->mac[5]);
+	json_start(&o, out);
+	json_open_object(&o, NULL);
+	json_put_str(&o, "id", b->id);
+	json_put_str(&o, "interface", CONFIG_BRIDGE);
+	if (port)
+		json_put_str(&o, "port", port);
+	json_put_str(&o, "mac", mac);
+	json_open_array(&o, "addresses");
+	put_address(&o, &b->v4);
+	put_address(&o, &b->v6);
+	json_close(&o);
+	put_labels(&o, b);
+	json_close(&o);
+	return json_done(&o);
+}
+
+static void entry_put(struct creation *c, const char *port)
+{
+	struct buf text = BUF_INIT(TEXT_BYTES);
+	struct diag d = { 0 };
+	struct sandbox *s;
+
+	if (entry_emit(&text, c->q->box, port) ||
+	    sandbox_parse(buf_peek(&text), SPAN_NONE, &s, &d)) {
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+			      "the sandbox could not be registered: %s", d.msg);
+	} else {
+		c->is_changing = true;
+		sandbox_change_put(c->lifecycle->control, s, creation_changed,
+				   c);
+	}
+	buf_fini(&text);
+}
+
+void step_register(struct creation *c)
+{
+	entry_put(c, NULL);
+}
+
+/* -- its port ------------------------------------------------------------- */
+
+static void on_started(void *ctx, const struct docker_answer *a)
+{
+	const struct json *state = json_find(a->json, "State");
+	char port[MSG_IFACE_SIZE];
+	struct creation *c = ctx;
+	uint64_t pid = 0, status = 0;
+	int r;
+
+	if (!creation_goes_on(c))
+		return;
+	if (!docker_is_ok(a)) {
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED", "%s",
+			      a->message);
+		return;
+	}
+	(void)json_u64(json_find(state, "ExitCode"), &status);
+	if (!json_bool(json_find(state, "Running")) ||
+	    !json_u64(json_find(state, "Pid"), &pid) || !pid ||
+	    pid > INT32_MAX) {
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+			      "its container exited with status %llu at once",
+			      (unsigned long long)status);
+		return;
+	}
+	r = port_find((pid_t)pid, CONFIG_BRIDGE, port);
+	if (r)
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+			      "the port of " CONFIG_BRIDGE " that leads to it "
+			      "was not found: %s",
+			      err_text(r));
+	else
+		entry_put(c, port);
+}
+
+void step_port(struct creation *c)
+{
+	creation_ask(c, "GET", SPAN_NONE, on_started, "/containers/%s/json",
+		     c->container);
+}

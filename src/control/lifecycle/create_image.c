@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create_image.c - the step that has the image: it is there, or it is pulled */
+
+#include "src/base/base64.h"
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/base/secret.h"
+#include "src/control/docker/docker.h"
+#include "src/control/lifecycle/creation.h"
+#include "src/text/json.h"
+
+enum { AUTH_BYTES = 4096, PATH_BYTES = 4096 };
+
+/* base64url of {"username", "password"}, as Docker wants it. False: too long.
+ */
+static bool auth_make(const struct create_request *q, struct buf *out)
+{
+	struct buf text = BUF_INIT(AUTH_BYTES);
+	struct json_out o;
+	char *at;
+	size_t i, len;
+	bool fits;
+
+	json_start(&o, &text);
+	json_open_object(&o, NULL);
+	json_put_text(&o, "username", q->registry_user);
+	json_put_text(&o, "password", q->registry_password);
+	json_close(&o);
+	len = BASE64_SIZE(buf_len(&text));
+	fits = !json_done(&o) && !buf_reserve(out, len, &at);
+	if (fits) {
+		base64_encode(buf_peek(&text), at);
+		for (i = 0; i < len; i++)
+			at[i] = at[i] == '+' ? '-' : at[i] == '/' ? '_' : at[i];
+		buf_commit(out, len);
+	}
+	buf_wipe(&text);
+	return fits;
+}
+
+static void on_pulled(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (docker_is_ok(a))
+		creation_next(c);
+	else
+		creation_fail(c, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+			      "the image %s could not be pulled: %s", c->image,
+			      a->message);
+}
+
+static void image_pull(struct creation *c)
+{
+	struct buf auth = BUF_INIT(2 * AUTH_BYTES);
+	struct span given = SPAN_NONE;
+
+	if (c->q->registry_user.len || c->q->registry_password.len) {
+		if (!auth_make(c->q, &auth)) {
+			creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
+				      "image.auth: too long");
+			return;
+		}
+		given = buf_peek(&auth);
+	}
+	c->call = docker_pull(c->lifecycle->docker, span_str(c->image), given,
+			      on_pulled, c);
+	buf_wipe(&auth);
+}
+
+static void on_looked(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (docker_is_ok(a))
+		creation_next(c);
+	else if (a->status == 404 && c->q->box->snapshot_id.len)
+		creation_fail(c, 404, "SNAPSHOT::NOT_FOUND",
+			      "the image of the snapshot is not there any "
+			      "more");
+	else if (a->status == 404)
+		image_pull(c);
+	else
+		creation_fail(c, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+			      "the image %s: %s", c->image, a->message);
+}
+
+void step_image(struct creation *c)
+{
+	struct buf path = BUF_INIT(PATH_BYTES);
+
+	must(!docker_put_escaped(&path, span_str(c->image)) &&
+	     !buf_put(&path, span_of("", 1)));
+	creation_ask(c, "GET", SPAN_NONE, on_looked, "/images/%s/json",
+		     buf_peek(&path).ptr);
+	buf_fini(&path);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create_volumes.c - the step that has every volume there, and its real place
+ */
+
+#include "src/base/buf.h"
+#include "src/base/err.h"
+#include "src/control/control.h"
+#include "src/control/docker/docker.h"
+#include "src/control/lifecycle/creation.h"
+#include "src/role/config.h"
+#include "src/text/json.h"
+
+enum { PATH_BYTES = 1024, BODY_BYTES = 2048 };
+
+static void volumes_go_on(struct creation *c);
+
+static void volume_done(struct creation *c)
+{
+	c->volume++;
+	volumes_go_on(c);
+}
+
+static void volume_fail(struct creation *c, unsigned status, const char *code,
+			const char *why)
+{
+	creation_fail(c, status, code, "volumes[%u]: %s", c->volume, why);
+}
+
+/* -- named volumes of Docker ---------------------------------------------- */
+
+static void on_made(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (docker_is_ok(a))
+		volume_done(c);
+	else
+		volume_fail(c, 500, "VOLUME::PVC_INSPECT_FAILED", a->message);
+}
+
+/* The label says for whom it was made: it goes with that one, if it is to. */
+static void volume_make(struct creation *c, const struct create_volume *v)
+{
+	struct buf body = BUF_INIT(BODY_BYTES);
+	struct json_out o;
+
+	json_start(&o, &body);
+	json_open_object(&o, NULL);
+	json_put_text(&o, "Name", v->source);
+	json_open_object(&o, "Labels");
+	json_put_str(&o, CONTAINER_LABEL, c->id);
+	json_put_str(&o, "opensandbox.io/volume-managed-by", "server");
+	json_close(&o);
+	json_close(&o);
+	must(!json_done(&o));
+	creation_ask(c, "POST", buf_peek(&body), on_made, "/volumes/create");
+	buf_fini(&body);
+}
+
+static void on_volume(void *ctx, const struct docker_answer *a)
+{
+	const struct create_volume *v;
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	v = &c->q->volumes[c->volume];
+	if (docker_is_ok(a))
+		volume_done(c);
+	else if (a->status == 404 && v->create)
+		volume_make(c, v);
+	else if (a->status == 404)
+		volume_fail(c, 400, "VOLUME::PVC_NOT_FOUND",
+			    "there is no such volume, and it is not to be "
+			    "made");
+	else
+		volume_fail(c, 500, "VOLUME::PVC_INSPECT_FAILED", a->message);
+}
+
+/* What a folder inside a volume leads to can be changed by whoever has the
+ * volume mounted, and only newer daemons would look for us. */
+static void volume_named(struct creation *c, const struct create_volume *v)
+{
+	struct buf path = BUF_INIT(PATH_BYTES);
+
+	if (v->sub_path.len) {
+		volume_fail(c, 400, "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER",
+			    "subPath is for folders of the node alone: what "
+			    "is inside a volume may be a link");
+		return;
+	}
+	must(span_copy(v->source, c->sources[c->volume],
+		       sizeof(c->sources[0])));
+	must(!docker_put_escaped(&path, v->source) &&
+	     !buf_put(&path, span_of("", 1)));
+	creation_ask(c, "GET", SPAN_NONE, on_volume, "/volumes/%s",
+		     buf_peek(&path).ptr);
+	buf_fini(&path);
+}
+
+/* -- all of them ---------------------------------------------------------- */
+
+static const char *const *allowed_paths(const struct creation *c)
+{
+	const struct config_strings *s =
+		&c->lifecycle->control->config->host_paths;
+	const char **all = must_alloc((s->count + 1) * sizeof(*all));
+	unsigned i;
+
+	for (i = 0; i < s->count; i++)
+		all[i] = s->items[i];
+	return all;
+}
+
+/* False: it has failed. */
+static bool volume_host(struct creation *c, const struct create_volume *v)
+{
+	const char *const *allowed = allowed_paths(c);
+	struct lifecycle_error no;
+	int r;
+
+	r = host_path_resolve(v, allowed, c->sources[c->volume], &no);
+	free((void *)(uintptr_t)allowed);
+	if (r)
+		volume_fail(c, no.status, no.code, no.message);
+	return !r;
+}
+
+static void volumes_go_on(struct creation *c)
+{
+	const struct create_volume *v;
+
+	for (; c->volume < c->q->volume_count; c->volume++) {
+		v = &c->q->volumes[c->volume];
+		if (!container_may_mount(v->mount_path)) {
+			volume_fail(c, 400, "VOLUME::INVALID_MOUNT_PATH",
+				    "it would hide /" CONTAINER_FOLDER);
+			return;
+		}
+		if (v->kind == VOLUME_NAMED) {
+			volume_named(c, v);
+			return;
+		}
+		if (!volume_host(c, v))
+			return;
+	}
+	creation_next(c);
+}
+
+void step_volumes(struct creation *c)
+{
+	volumes_go_on(c);
+}

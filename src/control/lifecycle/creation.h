@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* creation.h - one sandbox that is being made: what its steps share */
+#pragma once
+
+#include "src/control/lifecycle/container.h"
+#include "src/control/lifecycle/create_request.h"
+#include "src/control/lifecycle/host_path.h"
+#include "src/control/lifecycle/runtime.h"
+
+struct docker_answer;
+struct refusal;
+
+struct creation {
+	struct lifecycle *lifecycle;
+	struct create_request *q; /* its box has id, addresses and tokens */
+	struct httpd_request *request;
+	struct list link;
+	struct timer timer;
+	struct docker_call *call; /* that runs and can be given up, or NULL */
+	unsigned step;
+	bool was_kept;	   /* there is a record */
+	bool is_failing;   /* it is being undone */
+	bool is_changing;  /* a change is on its way that must be waited for */
+	bool is_abandoned; /* it is to end then */
+	void (*on_time)(struct creation *c);
+	unsigned volume;		 /* the one that is looked at */
+	char (*sources)[HOST_PATH_SIZE]; /* of each volume */
+	uint64_t ready_until_ms;
+	unsigned polls;
+	struct lifecycle_error no;
+	char id[BOX_ID_SIZE];
+	char container[65];
+	char image[CONTAINER_IMAGE_MAX];
+};
+
+/* The step is done. */
+void creation_next(struct creation *c);
+/* It failed: undone, then answered. The first reason counts. */
+void creation_fail(struct creation *c, unsigned status, const char *code,
+		   const char *fmt, ...) PRINTF(4, 5);
+/* For the callback of a call: false when there is nothing to go on with. */
+WUNRES bool creation_goes_on(struct creation *c);
+/* For the callback of a change: the next step, or fails with what it says. */
+void creation_changed(void *ctx, const struct refusal *why);
+/* Asks Docker; path is written like printf(). */
+void creation_ask(struct creation *c, const char *method, struct span body,
+		  void (*fn)(void *ctx, const struct docker_answer *a),
+		  const char *fmt, ...) PRINTF(5, 6);
+
+/* The steps, in order (create.c has the table). */
+void step_record(struct creation *c);	 /* create_record.c */
+void step_image(struct creation *c);	 /* create_image.c */
+void step_volumes(struct creation *c);	 /* create_volumes.c */
+void step_policy(struct creation *c);	 /* create_fence.c */
+void step_register(struct creation *c);	 /* create_fence.c */
+void step_container(struct creation *c); /* create_container.c */
+void step_place(struct creation *c);	 /* create_container.c */
+void step_start(struct creation *c);	 /* create_container.c */
+void step_port(struct creation *c);	 /* create_fence.c */
+void step_ready(struct creation *c);	 /* create_ready.c */
+void step_running(struct creation *c);	 /* create_record.c */
