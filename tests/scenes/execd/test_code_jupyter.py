@@ -292,7 +292,7 @@ def test_a_host_that_cannot_be_meant(start_execd, host, words):
     began = time.monotonic()
     reply = execd.request("POST", "/code/context", {"language": "java"}, timeout=40)
     assert reply.status == 500 and words in reply.json()["message"], reply
-    assert time.monotonic() - began < 27
+    assert time.monotonic() - began < 5
 
 
 def test_servers_that_are_none(start_execd):

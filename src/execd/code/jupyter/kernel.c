@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "src/base/addr.h"
 #include "src/base/buf.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
@@ -268,11 +269,14 @@ static void on_check(struct timer *t)
 static int kernel_prepare(struct engine *e, struct diag *d)
 {
 	struct kernel *k = kernel_of(e);
+	struct addr at;
+	int r;
 
 	if (k->phase == KERNEL_READY && k->socket)
 		return 0;
-	if (k->jupyter->wrong[0])
-		return diag_set(d, 0, 0, "%s", k->jupyter->wrong);
+	r = jupyter_resolve(k->jupyter, &at, d);
+	if (r)
+		return r; /* waiting makes it no better */
 	k->call = jupyter_call_cancel(k->call);
 	k->preparing = true;
 	kernel_be_patient(k);
