@@ -209,8 +209,15 @@ def test_a_server_that_comes_late(start_execd, tmp_path):
         server.stop()
 
 
-def test_a_server_that_goes(start_execd, tmp_path):
+@pytest.fixture
+def own_jupyter(tmp_path):
     server = Jupyter(tmp_path).start()
+    yield server
+    server.stop()
+
+
+def test_a_server_that_goes(start_execd, own_jupyter):
+    server = own_jupyter
     execd = start_execd(env=server.env)
     context = Context(execd, "python")
     cell = Behind(context, "import time\nprint('on')\ntime.sleep(60)")
@@ -222,7 +229,6 @@ def test_a_server_that_goes(start_execd, tmp_path):
     run = context.run("6 * 7")
     assert run.texts("status")[0].startswith("restarted")
     assert results(run) == [{"text": "42"}]
-    server.stop()
 
 
 class Relay:
