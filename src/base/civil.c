@@ -3,8 +3,6 @@
 
 #include "src/base/civil.h"
 
-#include <stdbool.h>
-
 enum {
 	DAY_S = 24 * 60 * 60,
 	DAYS_OF_400_YEARS = 146097,
@@ -65,4 +63,20 @@ void civil_from_unix(uint64_t seconds, struct civil *ret)
 	ret->hour = rest / 3600;
 	ret->minute = rest / 60 % 60;
 	ret->second = rest % 60;
+}
+
+bool civil_to_unix(const struct civil *c, uint64_t *ret)
+{
+	uint64_t days;
+	unsigned month;
+
+	if (c->year < 1970 || c->year > 9999 || c->month < 1 || c->month > 12 ||
+	    c->day < 1 || c->day > days_of_month(c->year, c->month) ||
+	    c->hour > 23 || c->minute > 59 || c->second > 59)
+		return false;
+	days = days_before(c->year) + c->day - 1;
+	for (month = 1; month < c->month; month++)
+		days += days_of_month(c->year, month);
+	*ret = days * DAY_S + c->hour * 3600U + c->minute * 60U + c->second;
+	return true;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct civil {
@@ -18,3 +19,6 @@ struct civil {
 
 /* Gregorian. Years behind 9999 are told as 9999. */
 void civil_from_unix(uint64_t seconds, struct civil *ret);
+/* The other direction, .weekday is not looked at. False: there is no such day
+ * or time of day, or it is before 1970 or behind 9999. */
+bool civil_to_unix(const struct civil *c, uint64_t *ret);

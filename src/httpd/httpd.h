@@ -77,6 +77,9 @@ struct httpd_ops {
 	unsigned (*authorise)(void *ctx, const struct httpd_request *r);
 	/* The JSON body of that refusal; NULL: {"code", "message"}. */
 	const char *(*refusal)(void *ctx, unsigned status);
+	/* May be NULL. A head was read, and nothing of it looked at: headers
+	 * that every reply is to have may be set. */
+	void (*begin)(void *ctx, struct httpd_request *r);
 };
 
 /* 0 = the default of that limit. A connection too many takes the place of one

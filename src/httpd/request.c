@@ -179,6 +179,8 @@ static enum step request_head_done(struct httpd_request *r, size_t len)
 	r->path = span_of(r->head.path.ptr, cut);
 	r->query = span_from(r->head.path, cut + 1);
 	request_set_id(r);
+	if (r->httpd->ops->begin)
+		r->httpd->ops->begin(r->httpd->ctx, r);
 	if (!request_admit(r, &step))
 		return step;
 	return request_begin_body(r);

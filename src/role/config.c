@@ -143,6 +143,28 @@ static bool net_is_v4(const struct cidr *net)
 	return addr_is_v4(&a);
 }
 
+/* Who may make containers with mounts of the node is decided in words. */
+static int finish_api_key(const struct config *c, const struct doc_node *root,
+			  struct diag *d)
+{
+	if (c->lifecycle_listen.port && !c->lifecycle_insecure &&
+	    !c->lifecycle_key_file[0])
+		return refuse(root, "lifecycle", "listen", d,
+			      "lifecycle.listen: found an address without "
+			      "apiKeyFile, expected both (or \"insecure\": "
+			      "true, for an API that anybody may use)");
+	if (c->lifecycle_insecure && c->lifecycle_key_file[0])
+		return refuse(root, "lifecycle", "insecure", d,
+			      "lifecycle.insecure: found true beside "
+			      "apiKeyFile, expected one of them");
+	if (!c->lifecycle_certificate[0] != !c->lifecycle_key[0])
+		return refuse(root, "lifecycle",
+			      c->lifecycle_key[0] ? "key" : "certificate", d,
+			      "lifecycle: found one of certificate and key, "
+			      "expected both or none");
+	return 0;
+}
+
 static int finish_lifecycle(const struct config *c, const struct doc_node *root,
 			    struct diag *d)
 {
@@ -232,6 +254,8 @@ static int config_finish(struct config *c, const struct doc_node *root,
 		r = finish_upstream(c, root, d);
 	if (!r)
 		r = finish_lifecycle(c, root, d);
+	if (!r)
+		r = finish_api_key(c, root, d);
 	if (!r)
 		r = finish_ingress(c, root, d);
 	return r;

@@ -109,6 +109,10 @@ struct config {
 	uint32_t h2_ping_timeout_ms;
 	/* "lifecycle" */
 	struct addr lifecycle_listen; /* "listen"; port 0 = off */
+	char *lifecycle_key_file;     /* "apiKeyFile"; "" = insecure */
+	bool lifecycle_insecure;
+	char *lifecycle_certificate, *lifecycle_key; /* both or none */
+	uint32_t lifecycle_max_timeout_s;	     /* "maxTimeoutS" */
 	char *docker_socket;	      /* "dockerSocket" */
 	char *docker_group;	      /* "dockerGroup"; "" = the socket's */
 	struct cidr subnet4, subnet6; /* "subnet4", "subnet6" */

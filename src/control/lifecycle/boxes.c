@@ -5,6 +5,7 @@
 
 #include "src/base/err.h"
 #include "src/control/lifecycle/box.h"
+#include "src/control/lifecycle/list_query.h"
 #include "src/text/json.h"
 
 void boxes_init(struct boxes *all)
@@ -63,20 +64,6 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-static void put_pagination(struct json_out *o, const struct boxes_query *q,
-			   uint64_t total)
-{
-	uint64_t pages = (total + q->page_size - 1) / q->page_size;
-
-	json_open_object(o, "pagination");
-	json_put_u64(o, "page", q->page);
-	json_put_u64(o, "pageSize", q->page_size);
-	json_put_u64(o, "totalItems", total);
-	json_put_u64(o, "totalPages", pages);
-	json_put_bool(o, "hasNextPage", q->page < pages);
-	json_close(o);
-}
-
 void boxes_emit(struct json_out *o, const struct boxes *all,
 		const struct boxes_query *q)
 {
@@ -95,7 +82,7 @@ void boxes_emit(struct json_out *o, const struct boxes *all,
 	for (i = first; i < n && i < first + q->page_size; i++)
 		box_emit(o, found[i], true);
 	json_close(o);
-	put_pagination(o, q, n);
+	list_page_emit(o, q->page, q->page_size, n);
 	json_close(o);
 	free(found);
 }

@@ -125,7 +125,9 @@ static const char full[] =
 	" \"/run/d.sock\", \"dockerGroup\": \"docker\", \"subnet4\":\n"
 	" \"10.7.0.0/24\", \"subnet6\": \"fd07::/64\", \"execd\": \"/x/e\",\n"
 	" \"createsAtOnce\": 3, \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
-	" \"runsc\", \"pids\": 99, \"readyMs\": 1234},\n"
+	" \"runsc\", \"pids\": 99, \"readyMs\": 1234,\n"
+	" \"apiKeyFile\": \"/a/k\", \"insecure\": false, \"maxTimeoutS\": 7,\n"
+	" \"certificate\": \"/l/c\", \"key\": \"/l/k\"},\n"
 	"\"ingress\": {\"listen\": \"127.0.0.1:8081\", \"certificate\":\n"
 	" \"/i/c\", \"key\": \"/i/k\", \"advertise\": \"Gw.example:8081\",\n"
 	" \"keysFile\": \"/i/keys\"}}\n";
@@ -250,6 +252,12 @@ static const struct {
 	  2, 22, "sp-docker0" },
 	{ "{\"ingress\": {\"certificate\": \"/c\"}}", 1, 29, "both or none" },
 	{ "{\"ingress\": {\"advertise\": \"gw\"}}", 1, 27, "host:port" },
+	{ "{\"sandboxInterfaces\": [\"sp-*\"],\n"
+	  "\"lifecycle\": {\"listen\": \"1.2.3.4:1\"}}",
+	  2, 25, "without apiKeyFile" },
+	{ "{\"lifecycle\": {\"apiKeyFile\": \"/k\", \"insecure\": true}}", 1, 48,
+	  "one of them" },
+	{ "{\"lifecycle\": {\"key\": \"/k\"}}", 1, 23, "both or none" },
 	{ "{\"logLevel\": \"loud\"}", 1, 14, "debug" },
 	{ "{\"runDir\": \"run\"}", 1, 12, "an absolute path" },
 	{ "{\"runDir\": \"/\"}", 1, 12, "an absolute path" },
