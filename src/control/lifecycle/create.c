@@ -145,24 +145,38 @@ void creation_next(struct creation *c)
 	steps[c->step++](c);
 }
 
+/* It was to end while something was on its way; that is here now. */
+static void creation_give_up(struct creation *c)
+{
+	if (c->exit_status >= 0)
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+			      "its container exited with status %d before it "
+			      "was ready",
+			      c->exit_status);
+	else
+		creation_fail(c, 409, "DOCKER::SANDBOX_START_FAILED",
+			      "the sandbox was ended while it was being made");
+}
+
 bool creation_goes_on(struct creation *c)
 {
 	c->call = NULL;
-	return !c->lifecycle->ended;
+	c->is_bound = false;
+	if (c->lifecycle->ended)
+		return false;
+	if (!c->is_abandoned)
+		return true;
+	creation_give_up(c);
+	return false;
 }
 
-/* A creation that was to end while a change was on its way ends here. */
 void creation_changed(void *ctx, const struct refusal *why)
 {
 	struct creation *c = ctx;
 
-	if (c->lifecycle->ended)
+	if (!creation_goes_on(c))
 		return;
-	c->is_changing = false;
-	if (c->is_abandoned)
-		creation_fail(c, 409, "DOCKER::SANDBOX_START_FAILED",
-			      "the sandbox was ended while it was being made");
-	else if (why->status)
+	if (why->status)
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED", "%s",
 			      why->diag.msg);
 	else
@@ -180,6 +194,7 @@ void creation_ask(struct creation *c, const char *method, struct span body,
 	n = vsnprintf(path, sizeof(path), fmt, args);
 	va_end(args);
 	must(n > 0 && (size_t)n < sizeof(path));
+	c->is_bound = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
 	c->call = docker_ask(c->lifecycle->docker, method, path, body, fn, c);
 }
 
@@ -197,9 +212,8 @@ void creation_abandon(struct lifecycle *l, struct span id)
 	if (!c || c->is_failing)
 		return;
 	c->is_abandoned = true;
-	if (!c->is_changing)
-		creation_fail(c, 409, "DOCKER::SANDBOX_START_FAILED",
-			      "the sandbox was ended while it was being made");
+	if (!c->is_bound)
+		creation_give_up(c);
 }
 
 void creation_died(struct lifecycle *l, struct span id, int exit_status)
@@ -208,13 +222,10 @@ void creation_died(struct lifecycle *l, struct span id, int exit_status)
 
 	if (!c || c->is_failing)
 		return;
-	if (c->is_changing) { /* its callback ends it */
-		c->is_abandoned = true;
-		return;
-	}
-	creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
-		      "its container exited with status %d before it was ready",
-		      exit_status);
+	c->exit_status = MAX(exit_status, 0);
+	c->is_abandoned = true;
+	if (!c->is_bound)
+		creation_give_up(c);
 }
 
 /* -- the beginning -------------------------------------------------------- */
@@ -272,6 +283,7 @@ void lifecycle_create(struct lifecycle *l, struct create_request *q,
 	c->lifecycle = l;
 	c->q = q;
 	c->request = r;
+	c->exit_status = -1;
 	c->sources = must_alloc((q->volume_count + 1) * sizeof(*c->sources));
 	list_init(&c->link);
 	timer_init(&c->timer, l->control->loop, on_timer);

@@ -53,7 +53,7 @@ static void on_made(void *ctx, const struct docker_answer *a)
 	}
 	n = must_alloc(sizeof(*n));
 	memcpy(n->container, c->container, sizeof(n->container));
-	c->is_changing = true;
+	c->is_bound = true;
 	record_edit(c->lifecycle, span_str(c->id), edit_container, n,
 		    creation_changed, c);
 }
@@ -152,6 +152,7 @@ void step_place(struct creation *c)
 	must(!archive_make(c, &archive));
 	q.path = path;
 	q.body = buf_peek(&archive);
+	c->is_bound = true;
 	c->call = docker_begin(c->lifecycle->docker, &q, on_placed, c);
 	buf_wipe(&archive);
 }

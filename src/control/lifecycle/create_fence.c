@@ -38,7 +38,7 @@ void step_policy(struct creation *c)
 		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
 			      "networkPolicy: too large");
 	} else {
-		c->is_changing = true;
+		c->is_bound = true;
 		policy_change_put(c->lifecycle->control, span_str(name),
 				  buf_peek(&text), creation_changed, c);
 	}
@@ -104,7 +104,7 @@ static void entry_put(struct creation *c, const char *port)
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
 			      "the sandbox could not be registered: %s", d.msg);
 	} else {
-		c->is_changing = true;
+		c->is_bound = true;
 		sandbox_change_put(c->lifecycle->control, s, creation_changed,
 				   c);
 	}

@@ -84,13 +84,13 @@ void step_record(struct creation *c)
 			      "the request is too large");
 		return;
 	}
-	c->was_kept = c->is_changing = true;
+	c->was_kept = c->is_bound = true;
 	record_add(l, twin, on_kept, c);
 }
 
 void step_running(struct creation *c)
 {
-	c->is_changing = true;
+	c->is_bound = true;
 	record_set_state(
 		c->lifecycle, span_str(c->id), BOX_RUNNING, "CONTAINER_RUNNING",
 		"Sandbox container started successfully.", creation_changed, c);

@@ -20,8 +20,10 @@ struct creation {
 	unsigned step;
 	bool was_kept;	   /* there is a record */
 	bool is_failing;   /* it is being undone */
-	bool is_changing;  /* a change is on its way that must be waited for */
+	bool is_bound;	   /* what is on its way must be waited for: a change,
+			      or what Docker will do whether we wait or not */
 	bool is_abandoned; /* it is to end then */
+	int exit_status;   /* of its container, when that has ended; or -1 */
 	void (*on_time)(struct creation *c);
 	unsigned volume;		 /* the one that is looked at */
 	char (*sources)[HOST_PATH_SIZE]; /* of each volume */

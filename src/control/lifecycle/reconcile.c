@@ -124,9 +124,8 @@ static void on_orphan(void *ctx, const struct docker_answer *a)
 			 a->message);
 }
 
-static void orphan_remove(struct lifecycle *l, const struct json *container)
+static void orphan_remove(struct lifecycle *l, struct span id)
 {
-	struct span id = json_text(json_find(container, "Id"));
 	char path[160];
 
 	if (!id.len || id.len > 64)
@@ -136,6 +135,14 @@ static void orphan_remove(struct lifecycle *l, const struct json *container)
 	(void)snprintf(path, sizeof(path), "/containers/%.*s?force=1&v=1",
 		       SPAN_FMT(id));
 	(void)docker_ask(l->docker, "DELETE", path, SPAN_NONE, on_orphan, l);
+}
+
+/* What an earlier life of ours had asked for, and was done only now. */
+void reconcile_appeared(struct lifecycle *l, struct span id,
+			struct span container)
+{
+	if (!boxes_find(&l->boxes, id) && !has_job(l, id))
+		orphan_remove(l, container);
 }
 
 /* -- all of them ---------------------------------------------------------- */
@@ -187,7 +194,7 @@ static void on_listed(void *ctx, const struct docker_answer *a)
 			(void)map_set(&containers, id_of(it),
 				      (void *)(uintptr_t)it);
 		if (!boxes_find(&l->boxes, id_of(it)) && !has_job(l, id_of(it)))
-			orphan_remove(l, it);
+			orphan_remove(l, json_text(json_find(it, "Id")));
 	}
 	boxes_compare(l, &containers);
 	map_fini(&containers);

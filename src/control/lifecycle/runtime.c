@@ -24,10 +24,12 @@
 
 #define PROGRAM "sallyport-execd"
 
-/* {"type": ["container"], "event": ["die"], "label": ["opensandbox.io/id"]} */
-#define EVENTS                                                            \
-	"/events?filters=%7B%22type%22:%5B%22container%22%5D,%22event%22" \
-	":%5B%22die%22%5D,%22label%22:%5B%22opensandbox.io%2Fid%22%5D%7D"
+/* {"type": ["container"], "event": ["create", "die"],
+ *  "label": ["opensandbox.io/id"]} */
+#define EVENTS                                                                 \
+	"/events?filters=%7B%22type%22:%5B%22container%22%5D,%22event%22"      \
+	":%5B%22create%22,%22die%22%5D,%22label%22:%5B%22opensandbox.io%2Fid%" \
+	"22%5D%7D"
 
 /* -- connecting ----------------------------------------------------------- */
 
@@ -53,30 +55,39 @@ static void on_reconciled(void *ctx, const char *why)
 	connect_end(ctx, why);
 }
 
-/* {"Action": "die", "Actor": {"Attributes": {"exitCode": "0", label: id}}} */
+static int exit_status_of(const struct json *actor)
+{
+	const struct json *text =
+		json_find(json_find(actor, "Attributes"), "exitCode");
+	uint64_t status;
+
+	if (!span_parse_u64(json_text(text), &status) || status > 255)
+		return 255;
+	return (int)status;
+}
+
+/* {"Action": "die", "Actor": {"ID": container,
+ *  "Attributes": {"exitCode": "0", label: id}}} */
 static bool on_event(void *ctx, struct span line)
 {
 	struct json *j CLEANUP_JSON = NULL;
-	const struct json *attributes;
+	const struct json *actor;
 	struct runtime *r = ctx;
 	struct span id;
-	uint64_t status;
 
 	if (json_parse(line, &j, NULL)) {
 		log_error("the Docker daemon told of an event in what is no "
 			  "JSON");
 		return false;
 	}
-	if (!span_eq(json_text(json_find(j, "Action")), SPAN("die")))
-		return true;
-	attributes = json_find(json_find(j, "Actor"), "Attributes");
-	id = json_text(json_find(attributes, CONTAINER_LABEL));
-	if (!span_parse_u64(json_text(json_find(attributes, "exitCode")),
-			    &status) ||
-	    status > 255)
-		status = 255;
-	if (id.len)
-		reconcile_ended(r->lifecycle, id, (int)status);
+	actor = json_find(j, "Actor");
+	id = json_text(
+		json_find(json_find(actor, "Attributes"), CONTAINER_LABEL));
+	if (span_eq(json_text(json_find(j, "Action")), SPAN("create")))
+		reconcile_appeared(r->lifecycle, id,
+				   json_text(json_find(actor, "ID")));
+	else if (id.len)
+		reconcile_ended(r->lifecycle, id, exit_status_of(actor));
 	return true;
 }
 

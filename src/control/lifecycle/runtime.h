@@ -57,6 +57,9 @@ void expiry_init(struct runtime *r);
  * when all is on its way. */
 void reconcile(struct lifecycle *l, void (*fn)(void *ctx, const char *why),
 	       void *ctx);
+/* A container of ours came to be: is it of a sandbox? */
+void reconcile_appeared(struct lifecycle *l, struct span id,
+			struct span container);
 /* A container's end, from an event or from looking: exit status, or -1. */
 void reconcile_ended(struct lifecycle *l, struct span id, int exit_status);
 

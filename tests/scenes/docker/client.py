@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""client.py - the lifecycle API, asked from the node"""
+import ctypes
+import http.client
+import json
+import os
+import socket
+import threading
+import time
+
+CLONE_NEWNET = 0x40000000
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def socket_in(namespace, address, timeout=60):
+    """A connected TCP socket that lives in a network namespace: a thread enters
+    it, connects, and is gone."""
+    made = {}
+
+    def enter():
+        fd = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+        try:
+            if LIBC.setns(fd, CLONE_NEWNET):
+                made["error"] = OSError(ctypes.get_errno(), "setns")
+                return
+            made["socket"] = socket.create_connection(address, timeout)
+        except OSError as e:
+            made["error"] = e
+        finally:
+            os.close(fd)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    if "error" in made:
+        raise made["error"]
+    return made["socket"]
+
+
+class Api:
+    def __init__(self, lab, port):
+        self.lab, self.port = lab, port
+
+    def call(self, method, path, body=None, timeout=120):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.sock = socket_in(self.lab.gw, ("127.0.0.1", self.port), timeout)
+        connection.sock.settimeout(timeout)
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, {"Content-Type": "application/json",
+                                                "OPEN-SANDBOX-API-KEY": "lab-key"})
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        connection.close()
+        return reply.status, json.loads(text) if text else None
+
+    def create(self, expect=202, **more):
+        body = {"image": {"uri": "lab:1"}, "entrypoint": ["sleep", "infinity"],
+                "resourceLimits": {"cpu": "500m", "memory": "256Mi"}, "timeout": 600,
+                "networkPolicy": {"defaultAction": "deny", "egress": []}} | more
+        end = time.monotonic() + 30
+        while True:
+            status, value = self.call("POST", "/v1/sandboxes", body)
+            if status != 503 or time.monotonic() > end:
+                break
+            time.sleep(0.1)  # control has just begun
+        assert status == expect, (status, value, self.lab.log()[-3000:])
+        return value
+
+    def get(self, sandbox, expect=200):
+        status, value = self.call("GET", f"/v1/sandboxes/{sandbox}")
+        assert status == expect, (status, value)
+        return value
+
+    def delete(self, sandbox, expect=204):
+        status, value = self.call("DELETE", f"/v1/sandboxes/{sandbox}")
+        assert status == expect, (status, value, self.lab.log()[-3000:])

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sandbox comes to be, is fenced from its first moment on, and goes."""
+import json
+
+import pytest
+
+ALLOW = {"defaultAction": "deny", "egress": [{"action": "allow", "target": "api.lab.test"}]}
+
+
+@pytest.fixture(scope="module")
+def box(node):
+    made = node.api.create(networkPolicy=ALLOW, metadata={"team": "lab"})
+    yield made["id"]
+    node.api.delete(made["id"])
+
+
+def curl(node, box, *args):
+    r = node.docker.inside(box, "curl", "-sS", "--max-time", "10", "-o", "/dev/stderr", "-w",
+                           "%{http_code}", *args)
+    return int(r.stdout or 0), r.stderr
+
+
+def test_it_runs(node, box):
+    shown = node.api.get(box)
+    assert shown["status"]["state"] == "Running"
+    assert shown["status"]["reason"] == "CONTAINER_RUNNING"
+    assert shown["metadata"] == {"team": "lab"}
+    details = node.docker.inspect(f"sandbox-{box}")
+    host = details["HostConfig"]
+    assert details["State"]["Running"]
+    assert {"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "MKNOD"} <= set(host["CapDrop"])
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert (host["PidsLimit"], host["NanoCpus"]) == (4096, 500_000_000)
+    assert host["Memory"] == host["MemorySwap"] == 256 << 20
+    assert not host["PortBindings"] and not host["Privileged"]
+
+
+def test_it_is_locked_to_its_port(node, box):
+    entry = node.registry()[box]
+    assert entry["interface"] == "sp-docker0"
+    assert entry["lockedAt"] == entry["port"] and entry["port"].startswith("veth")
+    network = node.docker.inspect(f"sandbox-{box}")["NetworkSettings"]["Networks"]["sallyport"]
+    assert entry["addresses"] == [network["IPAddress"], network["GlobalIPv6Address"]]
+    assert entry["mac"] == network["MacAddress"]
+
+
+def test_tokens_are_nowhere(node, box):
+    """execd demands one; neither Docker nor the file system knows it."""
+    status, text = curl(node, box, "http://127.0.0.1:44772/ping")
+    assert status == 401, text
+    r = node.docker.inside(box, "ls", "/opt/opensandbox/start")
+    assert "No such file" in r.stderr
+    details = json.dumps(node.docker.inspect(f"sandbox-{box}"))
+    assert "EXECD_ACCESS_TOKEN" not in details
+    assert list(node.docker.inspect(f"sandbox-{box}")["Config"]["Labels"]) == [
+        "opensandbox.io/id"]
+
+
+def test_policy_holds(node, box):
+    status, text = curl(node, box, "http://api.lab.test/hello")
+    assert status == 200, text
+    status, text = curl(node, box, "http://plain.lab.test/")
+    assert status != 200, text
+    status, text = curl(node, box, "-k", "--resolve", "git.lab.test:443:10.212.2.2",
+                        "https://git.lab.test/")
+    assert status != 200, text
+    record = node.lab.record(sandbox=box, host="api.lab.test")
+    assert record["policy"] == f"sandbox.{box}"
+
+
+def test_the_gateways_ca_is_trusted(node, box):
+    """The image's own roots have it, before the first program starts."""
+    ours = (node.lab.run_dir / "ca.pem").read_text().split("-----")[2].strip()
+    roots = node.docker.inside(box, "cat", "/etc/ssl/certs/ca-certificates.crt").stdout
+    assert ours in roots
+
+
+def test_names_are_asked_through_the_fence(node, box):
+    """Docker's own resolver is in /etc/resolv.conf and must not ask from the
+    node, where nobody decides."""
+    zone_log = node.lab.tmp / "zone.json.log"
+    before = zone_log.read_text() if zone_log.exists() else ""
+    r = node.docker.inside(box, "cat", "/etc/resolv.conf")
+    assert "127.0.0.11" in r.stdout
+    assert node.docker.inside(box, "getent", "ahosts", "api.lab.test").returncode == 0
+    assert node.docker.inside(box, "getent", "ahosts", "secret-data.evil.test").returncode
+    after = zone_log.read_text() if zone_log.exists() else ""
+    assert "secret-data" not in after[len(before):]
+    assert node.lab.record(sandbox=box, kind="dns", host="secret-data.evil.test")
+
+
+def test_neither_neighbours_nor_forged_sources(node, box):
+    other = node.api.create()["id"]
+    try:
+        address = node.registry()[other]["addresses"][0]
+        status, _ = curl(node, box, f"http://{address}:44772/ping")
+        assert status != 401  # the other's daemon did not hear of it
+        # as root of its namespace from the node: more than any workload can
+        pid = node.docker.inspect(f"sandbox-{box}")["State"]["Pid"]
+        run = ["nsenter", "-t", str(pid), "-n"]
+        from lab import run as sh
+        sh(*run, "ip", "addr", "add", f"{address}/16", "dev", "eth0")
+        r = sh(*run, "curl", "-sS", "--max-time", "3", "--interface", address, "-o", "/dev/null",
+               "-w", "%{http_code}", "--resolve", "api.lab.test:80:10.212.2.2",
+               "http://api.lab.test/", check=False)
+        assert r.stdout == "000"
+        sh(*run, "ip", "addr", "del", f"{address}/16", "dev", "eth0")
+    finally:
+        node.api.delete(other)
+
+
+def test_nothing_remains(node):
+    made = node.api.create(networkPolicy=ALLOW)["id"]
+    assert len(node.remains(made)) == 3  # container, registration, policy
+    node.api.delete(made)
+    assert node.remains(made) == []
+    node.api.get(made, expect=404)
+    node.api.delete(made, expect=404)
+
+
+@pytest.mark.parametrize("wrong, status, code", [
+    ({"entrypoint": ["/no/such/program"]}, 500, "DOCKER::SANDBOX_START_FAILED"),
+    ({"image": {"uri": "127.0.0.1:9/no/such:1"}}, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED"),
+    ({"volumes": [{"name": "v", "mountPath": "/opt/opensandbox",
+                   "pvc": {"claimName": "lab-v"}}]}, 400, "VOLUME::INVALID_MOUNT_PATH"),
+    ({"volumes": [{"name": "v", "mountPath": "/data", "pvc": {
+        "claimName": "lab-none", "createIfNotExists": False}}]}, 400, "VOLUME::PVC_NOT_FOUND"),
+])
+def test_what_fails_leaves_nothing(node, wrong, status, code):
+    before = (sorted(node.docker.containers()), sorted(node.registry()), node.policies())
+    refused = node.api.create(expect=status, networkPolicy=ALLOW, **wrong)
+    assert refused["code"] == code, refused
+    assert (sorted(node.docker.containers()), sorted(node.registry()),
+            node.policies()) == before

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to sandboxes afterwards: they end, expire, outlive their makers."""
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+
+def state(node, box):
+    return node.api.get(box)["status"]
+
+
+def wait_for(node, box, name, seconds=10):
+    node.lab.wait(lambda: state(node, box)["state"] == name, seconds, f"{box} to be {name}")
+    return state(node, box)
+
+
+@pytest.mark.parametrize("script, name, reason", [
+    ("sleep 1; exit 0", "Terminated", "CONTAINER_EXITED"),
+    ("sleep 1; exit 3", "Failed", "CONTAINER_EXITED_ERROR"),
+])
+def test_one_that_ends_by_itself(node, script, name, reason):
+    box = node.api.create(entrypoint=["bash", "-c", script])["id"]
+    status = wait_for(node, box, name)
+    assert status["reason"] == reason
+    assert ("status 3" in status["message"]) == (name == "Failed")
+    node.api.delete(box)
+    assert node.remains(box) == []
+
+
+def test_one_that_is_killed_from_outside(node):
+    box = node.api.create()["id"]
+    node.docker.cli("kill", f"sandbox-{box}")
+    assert "137" in wait_for(node, box, "Failed")["message"]
+    node.api.delete(box)
+
+
+def test_expiry(node):
+    """Sixty seconds are the least that the API takes; the node's clock is the
+    test's too, so this one waits."""
+    begun = time.monotonic()
+    box = node.api.create(timeout=60)["id"]
+    node.lab.wait(lambda: node.api.call("GET", f"/v1/sandboxes/{box}")[0] == 404, 75,
+                  "the sandbox to expire")
+    assert time.monotonic() - begun > 58
+    assert node.remains(box) == []
+
+
+def test_deleted_while_it_is_made(node):
+    """A client that deletes what another is still waiting for."""
+    answer = {}
+
+    def create():
+        answer["create"] = node.api.call("POST", "/v1/sandboxes", {
+            "image": {"uri": "lab:1"}, "entrypoint": ["sleep", "9"],
+            "resourceLimits": {}, "metadata": {"case": "early"}})
+
+    before = set(node.registry())
+    thread = threading.Thread(target=create)
+    thread.start()
+    found = node.lab.wait(lambda: set(node.registry()) - before, 10, "a registration")
+    box = found.pop()
+    node.api.delete(box)
+    thread.join(60)
+    assert answer["create"][0] in (409, 202), answer
+    node.lab.wait(lambda: node.remains(box) == [], 10, "nothing to remain")
+
+
+def create_until(node, stop, made):
+    while not stop.is_set():
+        try:
+            status, value = node.api.call("POST", "/v1/sandboxes", {
+                "image": {"uri": "lab:1"}, "entrypoint": ["sleep", "infinity"],
+                "resourceLimits": {}, "timeout": 600,
+                "networkPolicy": {"egress": []}}, timeout=30)
+            if status == 202:
+                made.append(value["id"])
+        except OSError:
+            time.sleep(0.05)
+        except Exception:  # a reply that was cut
+            time.sleep(0.05)
+
+
+def test_control_dies_amid_creations(node):
+    """Whatever it was at: the next one removes what nobody was answered for,
+    and keeps what somebody was."""
+    stop, made = threading.Event(), []
+    threads = [threading.Thread(target=create_until, args=(node, stop, made)) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for _ in range(3):
+        time.sleep(4)
+        pid = node.lab.role_pid("control")
+        os.kill(pid, signal.SIGKILL)
+        node.lab.wait(lambda: _role(node) not in (None, pid), 20, "another control")
+        node.lab.wait(lambda: node.lab.ready(), 20, "the daemon to serve")
+    stop.set()
+    for t in threads:
+        t.join(60)
+    assert made
+
+    def settled():
+        names = {c.removeprefix("sandbox-") for c in node.docker.containers()}
+        return (names == set(made) == set(node.registry()) & (names | set(made))
+                and set(node.registry()) == set(made))
+    try:
+        node.lab.wait(settled, 40, "no orphans")
+    except AssertionError:
+        raise AssertionError(f"made {sorted(made)}\ncontainers {sorted(node.docker.containers())}"
+                             f"\nregistry {sorted(node.registry())}\n{node.lab.log()[-3000:]}")
+    for box in made:
+        assert state(node, box)["state"] == "Running"
+        node.api.delete(box)
+        assert node.remains(box) == []
+
+
+def _role(node):
+    try:
+        return node.lab.role_pid("control")
+    except (KeyError, OSError, AssertionError):
+        return None
+
+
+def test_the_whole_daemon_is_started_anew(node):
+    box = node.api.create()["id"]
+    before = node.registry()[box]
+    assert node.lab.stop() == 0
+    node.lab.start()
+    node.connected()
+    assert state(node, box)["state"] == "Running"
+    assert node.registry()[box] == before
+    other = node.api.create()["id"]  # with another address
+    assert not set(node.registry()[other]["addresses"]) & set(before["addresses"])
+    for one in (box, other):
+        node.api.delete(one)
+        assert node.remains(one) == []
+
+
+def test_docker_is_started_anew(node):
+    """Containers end with their daemon; nothing is made without one; all goes on
+    afterwards."""
+    box = node.api.create()["id"]
+    node.docker.stop()
+    status, refused = node.api.call("POST", "/v1/sandboxes", {
+        "image": {"uri": "lab:1"}, "entrypoint": ["true"], "resourceLimits": {}})
+    assert status == 503 and refused["code"] == "DOCKER::INITIALIZATION_ERROR", refused
+    status, refused = node.api.call("DELETE", f"/v1/sandboxes/{box}")
+    assert status == 500 and refused["code"] == "DOCKER::SANDBOX_DELETE_FAILED"
+    node.docker.start()
+    # what was to be removed is, now that it can be
+    node.lab.wait(lambda: node.remains(box) == [], 50, "the sandbox to go")
+    node.lab.wait(lambda: node.api.call("POST", "/v1/sandboxes", {
+        "image": {"uri": "lab:1"}, "entrypoint": ["sleep", "9"], "resourceLimits": {},
+        "metadata": {"case": "after"}})[0] == 202, 20, "sandboxes to be made again")
+    for one in node.registry():
+        node.api.delete(one)
+
+
+def test_orphans_are_swept(node):
+    """A container with our label that no record knows."""
+    node.docker.cli("create", "--name", "sandbox-orphan", "--network", "none",
+                    "--label", "opensandbox.io/id=orphan", "lab:1", "true")
+    node.docker.cli("create", "--name", "bystander", "--network", "none", "lab:1", "true")
+    os.kill(node.lab.role_pid("control"), signal.SIGKILL)
+    node.lab.wait(lambda: "sandbox-orphan" not in node.docker.containers(), 20, "the sweep")
+    assert "bystander" in node.docker.containers()
+    node.docker.cli("rm", "bystander")
+    node.lab.wait(lambda: node.lab.ready(), 20, "the daemon to serve")
+
+
+def test_volumes(node):
+    shared = node.docker.folder / "shared"
+    (shared / "in").mkdir(exist_ok=True)
+    (shared / "out").symlink_to("/etc") if not (shared / "out").exists() else None
+    box = node.api.create(volumes=[
+        {"name": "h", "mountPath": "/h", "host": {"path": str(shared / "in")}},
+        {"name": "r", "mountPath": "/r", "readOnly": True, "host": {"path": str(shared)},
+         "subPath": "made"},
+        {"name": "p", "mountPath": "/p", "pvc": {"claimName": "lab-kept"}},
+        {"name": "q", "mountPath": "/q",
+         "pvc": {"claimName": "lab-gone", "deleteOnSandboxTermination": True}}])["id"]
+    assert node.docker.inside(box, "touch", "/h/x", "/p/x", "/q/x").returncode == 0
+    assert node.docker.inside(box, "touch", "/r/x").returncode != 0
+    assert (shared / "in" / "x").exists() and (shared / "made").is_dir()
+    node.api.delete(box)
+    volumes = node.docker.cli("volume", "ls", "-q").stdout.split()
+    assert "lab-kept" in volumes and "lab-gone" not in volumes
+    refused = node.api.create(expect=400, volumes=[
+        {"name": "h", "mountPath": "/h", "host": {"path": str(shared)}, "subPath": "out"}])
+    assert refused["code"] == "VOLUME::HOST_PATH_NOT_ALLOWED"
+    node.docker.cli("volume", "rm", "lab-kept")
+
+
+def test_many_at_once(node):
+    made, errors = [], []
+
+    def one():
+        try:
+            made.append(node.api.create(timeout=None)["id"])
+        except AssertionError as e:
+            errors.append(str(e)[:500])
+    begun = time.monotonic()
+    threads = [threading.Thread(target=one) for _ in range(16)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(180)
+    assert not errors and len(set(made)) == 16, errors
+    print(f"16 sandboxes in {time.monotonic() - begun:.1f} s")
+    entries = node.registry()
+    ports = {entries[m]["port"] for m in made}
+    addresses = {a for m in made for a in entries[m]["addresses"]}
+    assert len(ports) == 16 and len(addresses) == 32
+    for box in made:
+        node.api.delete(box)
+    assert [m for m in made if node.remains(m)] == []
+
+
+def test_no_privileges_but_the_socket(node):
+    """What control has: the group of Docker's socket, and no capability."""
+    pid = node.lab.role_pid("control")
+    status = dict(line.split(":\t", 1) for line in
+                  open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+    assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
+    assert status["Seccomp"] in ("2", "0")
+    group = str(os.stat(node.docker.socket).st_gid)
+    assert group in status["Groups"].split()
+    assert subprocess.run(["ls", f"/proc/{pid}/fd"], capture_output=True).returncode == 0
