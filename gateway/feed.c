@@ -339,6 +339,20 @@ void feed_on_message(struct gateway *g, struct chan_msg *m)
 	case MSG_CONTROL_NODE:
 		feed_node(g, body, fd);
 		return;
+	case MSG_CONTROL_INGRESS:
+		ingress_feed_box(g, body);
+		return;
+	case MSG_CONTROL_INGRESS_DROP:
+		ingress_feed_drop(g, body);
+		return;
+	case MSG_CONTROL_INGRESS_KEYS:
+		ingress_feed_keys(g, body, fd);
+		return;
+	case MSG_CONTROL_INGRESS_CLIENT:
+		if (fd >= 0)
+			m->fds[0] = -1;
+		ingress_feed_client(g, body, fd);
+		return;
 	case MSG_CONTROL_SYNC:
 		feed_sync(g, m->serial);
 		return;

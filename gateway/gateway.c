@@ -28,6 +28,7 @@
 #include "src/base/fd.h"
 #include "src/base/heap.h"
 #include "src/base/log.h"
+#include "src/httpd/httpd.h"
 #include "src/role/role.h"
 
 enum {
@@ -55,6 +56,11 @@ struct budget *gateway_budget(struct gateway *g)
 struct quotas *gateway_quotas(struct gateway *g)
 {
 	return g->quotas;
+}
+
+struct ssl_ctx_st *gateway_ingress_tls(struct gateway *g)
+{
+	return g->ingress_tls;
 }
 
 struct evp_pkey_st *gateway_leaf_key(struct gateway *g)
@@ -407,6 +413,19 @@ static void gateway_init_tls(struct gateway *g)
 				       LEAF_MARGIN_MS);
 }
 
+/* The same. Whoever takes over a gateway has this key: it is of the ingress
+ * alone. */
+static void gateway_init_ingress(struct gateway *g)
+{
+	const struct config *c = g->config;
+	struct diag d = { 0 };
+
+	if (c->ingress_certificate[0] &&
+	    httpd_tls_new(c->ingress_certificate, c->ingress_key, d.msg,
+			  sizeof(d.msg), &g->ingress_tls))
+		die("TLS of the ingress could not be set up", &d);
+}
+
 static void gateway_init(struct gateway *g, const struct config *config)
 {
 	unsigned i;
@@ -416,6 +435,7 @@ static void gateway_init(struct gateway *g, const struct config *config)
 	list_init(&g->lease_jobs);
 	list_init(&g->syncs);
 	gateway_init_tls(g);
+	gateway_init_ingress(g);
 	g->learned = learned_new();
 	g->budget = budget_new(config->dns_new_names_per_minute);
 	g->quotas = quotas_new();
@@ -447,6 +467,7 @@ static void gateway_fini(struct gateway *g)
 	g->quotas = quotas_free(g->quotas);
 	g->policies = policy_bodies_free(g->policies);
 	EVP_PKEY_free(g->leaf_key);
+	g->ingress_tls = httpd_tls_free(g->ingress_tls);
 	SSL_CTX_free(g->client_ctx);
 	SSL_CTX_free(g->origin_ctx);
 	g->trust = trust_free(g->trust);

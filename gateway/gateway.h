@@ -20,7 +20,9 @@ struct budget;
 struct config;
 struct gateway;
 struct learned;
+struct msg_ingress_client;
 struct quotas;
+struct ssl_ctx_st;
 
 /* Runs until drained or until the supervisor is gone. Exit status. */
 int gateway_run(const struct config *config);
@@ -30,3 +32,10 @@ struct learned *gateway_learned(struct gateway *g);
 struct budget *gateway_budget(struct gateway *g);
 /* What sandboxes use (registry/quota.h). Any thread. */
 struct quotas *gateway_quotas(struct gateway *g);
+/* The operator's certificate; NULL: the ingress is HTTP. Any thread. */
+struct ssl_ctx_st *gateway_ingress_tls(struct gateway *g);
+/* For control, from any thread: a connection to the egress API (takes fd), and
+ * that a sandbox was used (ingress_feed.c). */
+void gateway_egress_client(struct gateway *g, int fd,
+			   const struct msg_ingress_client *body);
+void gateway_ingress_accessed(struct gateway *g, const char *id);

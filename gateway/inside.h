@@ -12,6 +12,8 @@
 #include "src/role/msg.h"
 
 struct evp_pkey_st;
+struct ingress_box;
+struct ingress_keys;
 struct leaf_cache;
 struct learned;
 struct parcel;
@@ -20,7 +22,7 @@ struct quotas;
 struct ssl_ctx_st;
 struct trust;
 
-enum { GATEWAY_LISTENERS_MAX = 512 };
+enum { GATEWAY_LISTENERS_MAX = 1024 };
 
 /* A listening socket waiting to be given to its worker. */
 struct gateway_socket {
@@ -41,6 +43,7 @@ struct gateway {
 	/* const after start, shared with workers */
 	struct trust *trust;
 	struct ssl_ctx_st *client_ctx, *origin_ctx;
+	struct ssl_ctx_st *ingress_tls; /* NULL: HTTP */
 	struct leaf_cache *leaf_cache;
 	struct learned *learned;
 	struct budget *budget;
@@ -61,6 +64,7 @@ struct gateway {
 	struct list lease_jobs; /* lease.c: bindings waiting for values */
 	struct list syncs;	/* feed.c: barriers waiting for lease jobs */
 	unsigned drained;
+	unsigned adopted; /* clients of the ingress that control had */
 	unsigned fed; /* sandboxes and policies since the last rest */
 	struct timer rest;
 };
@@ -81,6 +85,9 @@ enum parcel_kind {
 	PARCEL_BARRIER,
 	PARCEL_STATUS,
 	PARCEL_LISTENERS,
+	PARCEL_INGRESS,
+	PARCEL_INGRESS_DROP,
+	PARCEL_INGRESS_KEYS,
 	PARCEL_DRAIN,
 };
 
@@ -117,6 +124,8 @@ struct parcel {
 	char scope[MSG_NAME_SIZE];
 	struct bindings *bindings;
 	struct parcel_node node;
+	struct ingress_box *ingress_box;
+	struct ingress_keys *ingress_keys;
 	pthread_mutex_t lock; /* of sums */
 	struct parcel_sums sums;
 };
@@ -146,6 +155,16 @@ void feed_on_message(struct gateway *g, struct chan_msg *m);
 /* A lease job ended: barriers that waited may go. */
 void feed_leases_ready(struct gateway *g);
 void feed_answer_status(struct gateway *g, const struct parcel *p);
+
+/* -- ingress_feed.c: what control says of the ingress ------------------------
+ */
+
+void ingress_feed_box(struct gateway *g, const struct msg_ingress *body);
+void ingress_feed_drop(struct gateway *g, const struct msg_ingress *body);
+void ingress_feed_keys(struct gateway *g, const struct msg_scope *body, int fd);
+/* Takes fd. */
+void ingress_feed_client(struct gateway *g,
+			 const struct msg_ingress_client *body, int fd);
 
 /* -- usage.c: what sandboxes use of their limits ------------------------------
  */

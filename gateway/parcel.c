@@ -13,6 +13,8 @@
 #include "gateway/dns/names.h"
 #include "gateway/dns/resolver.h"
 #include "gateway/flow/flow_desk.h"
+#include "gateway/ingress/ingress.h"
+#include "gateway/ingress/ingress_box.h"
 #include "gateway/inside.h"
 #include "gateway/listener/listener.h"
 #include "gateway/registry/bindings.h"
@@ -43,6 +45,8 @@ static void parcel_free(struct parcel *p)
 	(void)bindings_unref(p->bindings);
 	(void)names_unref(p->node.names);
 	(void)own_unref(p->node.own);
+	(void)ingress_box_unref(p->ingress_box);
+	(void)ingress_keys_unref(p->ingress_keys);
 	(void)pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -126,11 +130,22 @@ static void parcel_apply(struct worker *w, struct parcel *p)
 	case PARCEL_AUDIT:
 		audit_log_set_fd(w->audit_log, p->audit_fd);
 		return;
+	case PARCEL_INGRESS:
+		ingress_put(w->ingress, p->ingress_box);
+		return;
+	case PARCEL_INGRESS_DROP:
+		ingress_drop(w->ingress, span_str(p->scope));
+		return;
+	case PARCEL_INGRESS_KEYS:
+		ingress_set_keys(w->ingress, p->ingress_keys);
+		return;
 	case PARCEL_RENEW:
 		facts_renew(&w->facts);
+		ingress_renew(w->ingress);
 		return;
 	case PARCEL_SWEEP:
 		facts_sweep(&w->facts);
+		ingress_sweep(w->ingress);
 		break;
 	case PARCEL_BARRIER:
 		facts_settle(&w->facts);

@@ -10,6 +10,7 @@
 #include "gateway/dns/resolver.h"
 #include "gateway/dns/server.h"
 #include "gateway/flow/flow_desk.h"
+#include "gateway/ingress/ingress.h"
 #include "gateway/inside.h"
 #include "gateway/listener/dns_desk.h"
 #include "gateway/listener/listener.h"
@@ -130,7 +131,7 @@ static void on_drain(struct timer *t)
 {
 	struct worker *w = container_of(t, struct worker, drain);
 
-	if (list_is_empty(&w->sessions) ||
+	if ((list_is_empty(&w->sessions) && ingress_is_idle(w->ingress)) ||
 	    loop_now_ms(w->loop) >= w->drain_until_ms)
 		gateway_worker_drained(w->gateway);
 	else
@@ -144,6 +145,7 @@ void worker_drain(struct worker *w, uint32_t grace_ms)
 	w->draining = true;
 	w->drain_until_ms = loop_now_ms(w->loop) + grace_ms;
 	listeners_close(w);
+	ingress_drain(w->ingress);
 	w->dns = dns_server_free(w->dns);
 	list_for_each(it, &w->sessions)
 		session_drain(container_of(it, struct session, link));
@@ -196,6 +198,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	w->scratch_back = must_alloc(WORKER_SCRATCH_BYTES);
 	w->assembly = must_alloc(WORKER_SCRATCH_BYTES);
 	worker_init_dns(w);
+	w->ingress = ingress_new(w);
 	if (!index)
 		w->flows = flow_desk_new(w);
 }
@@ -224,6 +227,7 @@ void worker_fini(struct worker *w)
 	listeners_close(w);
 	while ((s = list_first(&w->sessions, struct session, link)))
 		session_free(s);
+	w->ingress = ingress_free(w->ingress);
 	w->flows = flow_desk_free(w->flows);
 	w->dns = dns_server_free(w->dns);
 	w->resolver = resolver_free(w->resolver);

@@ -20,6 +20,7 @@ struct config;
 struct dns_server;
 struct flow_desk;
 struct gateway;
+struct ingress;
 struct leaf_source;
 struct listener;
 struct loop;
@@ -55,6 +56,8 @@ enum { WORKER_SCRATCH_BYTES = 256 * 1024 };
 	X(flows_denied, "flows refused")                                   \
 	X(flows_cut, "live flows ended by a change of policy")             \
 	X(flows_unrecorded, "flows without a record: too many at a time")  \
+	X(ingress, "exchanges through the ingress finished")               \
+	X(ingress_refused, "requests that the ingress refused")            \
 	X(packets_dropped, "dropped packets that the queue role told of")  \
 	X(accept_errors, "accept failures, such as too many open files")
 
@@ -87,6 +90,7 @@ struct worker {
 	struct list sessions; /* every live session */
 	struct list h2_dirty; /* HTTP/2 connections with output due */
 	struct dns_server *dns;
+	struct ingress *ingress; /* for those outside */
 	struct flow_desk *flows; /* of the first worker; else NULL */
 	int probe; /* any socket: asks the kernel for names of interfaces */
 	/* worker_facts_changed() is due; bindings decide nothing about flows */

@@ -33,6 +33,7 @@ static const char *const kind_names[] = {
 	[AUDIT_DNS] = "dns",
 	[AUDIT_CONNECT] = "connect",
 	[AUDIT_FLOW] = "flow",
+	[AUDIT_INGRESS] = "ingress",
 	[AUDIT_PACKET] = "packet",
 };
 _Static_assert(ARRAY_LEN(kind_names) == AUDIT_KIND_NUM, "a name per kind");

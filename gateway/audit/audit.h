@@ -29,6 +29,7 @@ enum audit_kind {
 	AUDIT_DNS,     /* a denied DNS question */
 	AUDIT_CONNECT, /* a connection that ended before any of these */
 	AUDIT_FLOW,    /* UDP or ICMP, when it began or was cut */
+	AUDIT_INGRESS, /* from outside to a port of a sandbox */
 	AUDIT_PACKET,  /* one that the kernel dropped by itself, or many */
 	AUDIT_KIND_NUM,
 };

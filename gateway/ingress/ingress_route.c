@@ -238,3 +238,10 @@ enum ingress_error ingress_route_parse(const struct h1_request *head,
 	*ret = (struct ingress_route){ 0 };
 	return uri_parse(head->path, ret);
 }
+
+void ingress_route_unsign(struct ingress_route *route)
+{
+	route->prefix.len -= route->plain_path.len - route->path.len;
+	route->path = route->plain_path;
+	route->expires = route->signature = SPAN_NONE;
+}

@@ -42,3 +42,5 @@ enum ingress_error {
 
 WUNRES enum ingress_error ingress_route_parse(const struct h1_request *head,
 					      struct ingress_route *ret);
+/* What looked like a signature is the client's own path. */
+void ingress_route_unsign(struct ingress_route *route);

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "gateway/dns/server.h"
+#include "gateway/ingress/ingress.h"
 #include "gateway/session/session.h"
 #include "gateway/worker.h"
 #include "src/base/err.h"
@@ -238,9 +239,11 @@ int listener_new(struct worker *w, enum listener_kind kind, int fd)
 	struct listener *l = must_alloc(sizeof(*l));
 	int r;
 
-	if (kind == LISTENER_DNS_UDP) {
+	if (kind == LISTENER_DNS_UDP || kind == LISTENER_INGRESS) {
 		free(l);
-		return dns_server_add_udp(w->dns, fd);
+		return kind == LISTENER_INGRESS
+			       ? ingress_listen(w->ingress, fd)
+			       : dns_server_add_udp(w->dns, fd);
 	}
 	l->worker = w;
 	l->kind = kind;

@@ -246,8 +246,11 @@ static void put_apply(struct control *c, void *data, uint64_t revision)
 {
 	struct wish *w = data;
 	struct sandbox *s = take_ptr(w->sandbox);
+	const struct sandbox *former = sandboxes_find(&c->sandboxes, s->id);
 
 	(void)revision;
+	if (former && !s->ingress.is_open)
+		publish_ingress_drop(c->gateway, former);
 	sandboxes_put(&c->sandboxes, s);
 	publish_sandbox(c->gateway, &c->policies, s);
 }

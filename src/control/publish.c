@@ -76,17 +76,43 @@ static void sandbox_send(struct gateway_link *g, const struct sandbox *s)
 			  &body, -1);
 }
 
+static void ingress_send(struct gateway_link *g, const struct sandbox *s,
+			 uint16_t type)
+{
+	struct msg_ingress body;
+
+	sandbox_fill_ingress(s, &body);
+	gateway_link_send(g, type, &body, -1);
+}
+
+/* One that is cut off cannot answer. */
+static void ingress_publish(struct gateway_link *g, const struct sandbox *s)
+{
+	if (s->ingress.is_open)
+		ingress_send(g, s,
+			     s->lock == LOCK_FAILED ? MSG_CONTROL_INGRESS_DROP
+						    : MSG_CONTROL_INGRESS);
+}
+
+void publish_ingress_drop(struct gateway_link *g, const struct sandbox *s)
+{
+	if (s->ingress.is_open)
+		ingress_send(g, s, MSG_CONTROL_INGRESS_DROP);
+}
+
 void publish_sandbox(struct gateway_link *g, const struct policies *p,
 		     struct sandbox *s)
 {
 	sandbox_choose(p, s);
 	sandbox_send(g, s);
+	ingress_publish(g, s);
 }
 
 void publish_sandbox_drop(struct gateway_link *g, const struct sandbox *s)
 {
 	struct msg_sandbox body;
 
+	publish_ingress_drop(g, s);
 	sandbox_fill(s, &body);
 	gateway_link_send(g, MSG_CONTROL_SANDBOX_DROP, &body, -1);
 }
@@ -110,6 +136,8 @@ void publish_policies(struct gateway_link *g, struct policies *p,
 		sandbox_choose(p, s);
 		if (all || s->policy != before)
 			sandbox_send(g, s);
+		if (all)
+			ingress_publish(g, s);
 	}
 	for (i = 0; i < p->dropped_count; i++) {
 		drop.policy = p->dropped[i];

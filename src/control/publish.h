@@ -25,6 +25,8 @@ void publish_policies(struct gateway_link *g, struct policies *p,
 void publish_sandbox(struct gateway_link *g, const struct policies *p,
 		     struct sandbox *s);
 void publish_sandbox_drop(struct gateway_link *g, const struct sandbox *s);
+/* It is not reached from outside any more. */
+void publish_ingress_drop(struct gateway_link *g, const struct sandbox *s);
 void publish_bindings(struct gateway_link *g, const struct vault_state *s);
 /* json: pins, hosts, upstreams, own addresses (node.h). */
 void publish_node(struct gateway_link *g, struct span json);

@@ -237,12 +237,53 @@ static int labels_read(const struct json *j, struct draft *draft,
 	return 0;
 }
 
+/* Lower case, as sha256sum writes it. */
+static int hash_read(const struct json *j, const char *member,
+		     uint8_t hash[MSG_HASH_SIZE], bool *ret_has, struct diag *d)
+{
+	struct span text = SPAN_NONE;
+	int r = json_get_text(j, "ingress", member, &text, d);
+	size_t i;
+
+	if (r)
+		return r < 0 ? r : 0;
+	*ret_has = text.len == 2 * (size_t)MSG_HASH_SIZE;
+	for (i = 0; *ret_has && i < MSG_HASH_SIZE; i++)
+		*ret_has = hex_pair(text.ptr + 2 * i, &hash[i]);
+	return *ret_has ? 0
+			: diag_set(d, 0, 0,
+				   "ingress: \"%s\": expected the %d hex "
+				   "digits of a SHA-256",
+				   member, 2 * MSG_HASH_SIZE);
+}
+
+static int ingress_read(const struct json *j, struct sandbox_ingress *in,
+			struct diag *d)
+{
+	static const char *const known[] = { "execdTokenSha256",
+					     "secureTokenSha256", NULL };
+	const struct json *object = NULL;
+	int r = json_get_object(j, "sandbox", "ingress", &object, d);
+
+	if (r)
+		return r < 0 ? r : 0;
+	in->is_open = true;
+	r = json_refuse_unknown(object, "ingress", known, d);
+	if (!r)
+		r = hash_read(object, known[0], in->execd_token,
+			      &in->has_execd_token, d);
+	if (!r)
+		r = hash_read(object, known[1], in->secure_token,
+			      &in->has_secure_token, d);
+	return r;
+}
+
 static int draft_read(const struct json *j, struct span name,
 		      struct draft *draft, struct diag *d)
 {
-	static const char *const known[] = { "id",  "interface", "port",
-					     "mac", "addresses", "labels",
-					     NULL };
+	static const char *const known[] = { "id",	"interface", "port",
+					     "mac",	"addresses", "labels",
+					     "ingress", NULL };
 	int r;
 
 	r = json_want(j, JSON_KIND_OBJECT, "sandbox", d);
@@ -256,6 +297,8 @@ static int draft_read(const struct json *j, struct span name,
 		r = addrs_read(j, &draft->s, d);
 	if (!r)
 		r = labels_read(j, draft, d);
+	if (!r)
+		r = ingress_read(j, &draft->s.ingress, d);
 	if (!r)
 		must(!arena_overflowed(&draft->arena)); /* bounded above */
 	return r;
@@ -332,6 +375,33 @@ static const char *mac_text(const uint8_t mac[6], char dst[ADDR_TEXT_SIZE])
 	return dst;
 }
 
+static void hash_emit(struct json_out *o, const char *member, bool has,
+		      const uint8_t hash[MSG_HASH_SIZE])
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[2 * MSG_HASH_SIZE + 1] = "";
+	size_t i;
+
+	if (!has)
+		return;
+	for (i = 0; i < MSG_HASH_SIZE; i++) {
+		text[2 * i] = digits[hash[i] >> 4];
+		text[2 * i + 1] = digits[hash[i] & 15];
+	}
+	json_put_str(o, member, text);
+}
+
+static void ingress_emit(struct json_out *o, const struct sandbox_ingress *in)
+{
+	if (!in->is_open)
+		return;
+	json_open_object(o, "ingress");
+	hash_emit(o, "execdTokenSha256", in->has_execd_token, in->execd_token);
+	hash_emit(o, "secureTokenSha256", in->has_secure_token,
+		  in->secure_token);
+	json_close(o);
+}
+
 void sandbox_emit(struct json_out *o, const struct sandbox *s)
 {
 	char text[ADDR_TEXT_SIZE];
@@ -353,6 +423,7 @@ void sandbox_emit(struct json_out *o, const struct sandbox *s)
 	for (i = 0; i < s->label_count; i++)
 		json_put_text(o, s->labels[i].key.ptr, s->labels[i].value);
 	json_close(o);
+	ingress_emit(o, &s->ingress);
 }
 
 void sandbox_set_lock(struct sandbox *s, const struct msg_locked *reply)
@@ -396,6 +467,23 @@ void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret)
 	memcpy(ret->port, s->port, sizeof(ret->port));
 	for (i = 0; i < s->addr_count; i++)
 		memcpy(ret->addrs[i], s->addrs[i].ip, sizeof(ret->addrs[i]));
+}
+
+void sandbox_fill_ingress(const struct sandbox *s, struct msg_ingress *ret)
+{
+	const struct sandbox_ingress *in = &s->ingress;
+	unsigned i;
+
+	*ret = (struct msg_ingress){ .has_execd_token = in->has_execd_token,
+				     .is_secured = in->has_secure_token,
+				     .renews = in->renews };
+	must(span_copy(s->id, ret->id, sizeof(ret->id)));
+	memcpy(ret->execd_token, in->execd_token, sizeof(ret->execd_token));
+	memcpy(ret->secure_token, in->secure_token, sizeof(ret->secure_token));
+	for (i = 0; i < s->addr_count; i++)
+		if (addr_kind(&s->addrs[i]) != ADDR_LINK_LOCAL)
+			memcpy(ret->addrs[ret->addr_count++], s->addrs[i].ip,
+			       sizeof(ret->addrs[0]));
 }
 
 /* -- all of them ---------------------------------------------------------- */

@@ -2,7 +2,8 @@
 /* sandboxes.h - the registry: which sandbox is behind which address
  *
  *   {"id": "build-7", "interface": "sp-build", "addresses": ["10.9.0.2"],
- *    "mac": "02:42:0a:09:00:02", "labels": {"team": "infra"}}
+ *    "mac": "02:42:0a:09:00:02", "labels": {"team": "infra"},
+ *    "ingress": {"execdTokenSha256": "...", "secureTokenSha256": "..."}}
  *
  * A sandbox is known by (interface, source address); no two sandboxes may
  * claim the same pair. A sandbox without an interface claims its addresses on
@@ -35,12 +36,21 @@ enum sandbox_lock {
 	LOCK_FAILED, /* it stays cut off: the gateway does not know it */
 };
 
+/* How it is reached from outside (docs/lifecycle.md): SHA-256 of tokens. */
+struct sandbox_ingress {
+	bool is_open; /* it is reached at all */
+	bool has_execd_token, has_secure_token;
+	bool renews; /* not stored: of a sandbox of the lifecycle API */
+	uint8_t execd_token[MSG_HASH_SIZE], secure_token[MSG_HASH_SIZE];
+};
+
 struct sandbox {
 	struct span id; /* NUL-terminated */
 	char iface[MSG_IFACE_SIZE];
 	char port[MSG_IFACE_SIZE]; /* its port of the bridge iface, or "" */
 	uint8_t mac[6];
 	bool has_mac;
+	struct sandbox_ingress ingress;
 	enum sandbox_lock lock;
 	bool on_bridge; /* locked to a bridge, not to a port of one */
 	struct addr *addrs;
@@ -69,6 +79,8 @@ void sandbox_set_lock(struct sandbox *s, const struct msg_locked *reply);
 void sandbox_emit_lock(struct json_out *o, const struct sandbox *s);
 /* Puts id, interface and addresses into a message to the gateway. */
 void sandbox_fill(const struct sandbox *s, struct msg_sandbox *ret);
+/* Puts what the ingress is to know; link-local addresses are not dialled. */
+void sandbox_fill_ingress(const struct sandbox *s, struct msg_ingress *ret);
 
 struct sandboxes {
 	struct map by_id;

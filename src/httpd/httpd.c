@@ -88,6 +88,7 @@ static void listener_greet(struct listener *l, int fd,
 		(void)fd_close(fd);
 		return;
 	}
+	peer.tls = l->tls;
 	if (stream_new(l->httpd->loop, fd, &s))
 		return;
 	if (l->tls && httpd_tls_start(l->tls, s)) {
@@ -95,6 +96,18 @@ static void listener_greet(struct listener *l, int fd,
 		return;
 	}
 	request_new(l->httpd, s, &peer);
+}
+
+void httpd_serve(struct httpd *h, int fd, const struct httpd_peer *peer)
+{
+	struct stream *s;
+
+	if (h->draining || !httpd_make_room(h)) {
+		(void)fd_close(fd);
+		return;
+	}
+	if (!stream_new(h->loop, fd, &s))
+		request_new(h, s, peer);
 }
 
 static void on_accept(struct watch *w, unsigned ready)
@@ -250,16 +263,12 @@ void httpd_request_left(struct httpd *h)
 	loop_post(h->loop, drained, h->drained_ctx);
 }
 
-void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx)
+static void httpd_end(struct httpd *h, bool cut_streams)
 {
 	struct httpd_request *r;
 
-	if (h->draining)
-		return;
 	httpd_stop_listening(h);
 	h->draining = true;
-	h->drained = done;
-	h->drained_ctx = ctx;
 	list_for_each(it, &h->requests)
 	{
 		r = container_of(it, struct httpd_request, link);
@@ -268,11 +277,26 @@ void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx)
 			/* the last reply may not have left yet */
 			r->stream = stream_close(r->stream, HTTPD_LINGER_MS);
 			request_drop(r);
-		} else if (r->state == REQUEST_STREAM) {
+		} else if (r->state == REQUEST_STREAM && cut_streams) {
 			request_drop(r);
 		}
 	}
+}
+
+void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx)
+{
+	if (h->draining)
+		return;
+	h->drained = done;
+	h->drained_ctx = ctx;
+	httpd_end(h, true);
 	httpd_request_left(h);
+}
+
+void httpd_finish(struct httpd *h)
+{
+	if (!h->draining)
+		httpd_end(h, false);
 }
 
 /* -- what a handler may read ---------------------------------------------- */

@@ -70,6 +70,7 @@ struct httpd_peer {
 	uid_t uid; /* unix: SO_PEERCRED; else -1 */
 	pid_t pid;
 	struct addr address; /* TCP */
+	bool tls;
 };
 
 struct httpd_ops {
@@ -103,6 +104,8 @@ struct httpd *httpd_free(struct httpd *h);
 /* Takes a bound, listening fd. tls NULL = plain; else one of httpd_tls_new(),
  * borrowed. */
 WUNRES int httpd_listen_fd(struct httpd *h, int fd, struct ssl_ctx_st *tls);
+/* Takes fd: a connection that was accepted elsewhere, without TLS here. */
+void httpd_serve(struct httpd *h, int fd, const struct httpd_peer *peer);
 /* Binds and listens: replaces a dead socket at path, refuses one that answers
  * (-EADDRINUSE). mode as for chmod(2). */
 WUNRES int httpd_listen_unix(struct httpd *h, const char *path, mode_t mode);
@@ -121,6 +124,9 @@ struct ssl_ctx_st *httpd_tls_free(struct ssl_ctx_st *tls);
 /* No new connections, no further requests; idle connections close. done is
  * called (from the loop) when the last request is answered. */
 void httpd_drain(struct httpd *h, void (*done)(void *ctx), void *ctx);
+/* The same, but streamed replies go on; who calls this asks
+ * httpd_connection_count() for the end. */
+void httpd_finish(struct httpd *h);
 unsigned httpd_connection_count(const struct httpd *h);
 
 /* -- a request ------------------------------------------------------------ */

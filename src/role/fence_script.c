@@ -32,6 +32,19 @@
  * connection tracking expects would have the tag of another: they are dropped.
  *It leaves under the node's address, as the gateway's connections do.
  *
+ * Where there is an ingress (or a lifecycle API, which asks sandboxes too), the
+ * node connects to sandboxes, and what they answer must get in. Such
+ *connections alone are tracked, and an answer has to be one twice over:
+ *
+ *	raw	out: what is sent from an address of the node, but by no
+ *		transparent socket. in: what is sent there, begins nothing and
+ *		finds such a socket. The gateway's sockets for caught
+ *		connections are transparent, so nothing of those is tracked.
+ *	out	a connection begins with a SYN, or it is none
+ *	in	an established connection's reply passes; whatever else is
+ *		tracked by then was meant for a listener of the node, and is
+ *		dropped before it is an entry.
+ *
  * Handshakes of TCP that a source begins are limited before they reach a
  * listener: who opens connections faster than the gateway takes them would fill
  * the queue that all sandboxes wait in.
@@ -145,22 +158,72 @@ static int put_tproxy(struct buf *out, const struct config *config,
 		config->proxy_port, config->fwmark);
 }
 
+static bool node_connects(const struct config *config)
+{
+	return config->ingress_listen.port || config->lifecycle_listen.port;
+}
+
 /* What is not asked about is not tracked, and what is not tracked is not asked
  * about. */
-static int put_untracked(struct buf *out)
+static int put_untracked(struct buf *out, const struct config *config)
 {
+	const bool connects = node_connects(config);
+
+	return buf_putf(
+		out,
+		"\n\tchain untrack_from {\n"
+		"%s"
+		"\t\tmeta l4proto tcp notrack\n"
+		"\t\tudp dport %d notrack\n"
+		"\t\t" NEIGHBOURS " notrack\n"
+		"\t}\n"
+		"\n\tchain untrack_to {\n"
+		"%s"
+		"\t\tudp sport %d notrack\n"
+		"\t\ticmpv6 type " NEIGHBOUR_TYPES " notrack\n"
+		"\t}\n",
+		connects ? "\t\ttcp flags & (syn | ack) != syn fib daddr "
+			   "type local socket transparent 0 return\n"
+			 : "",
+		LISTENERS_DNS_PORT,
+		connects ? "\t\tmeta l4proto tcp socket transparent 1 "
+			   "notrack\n"
+			   "\t\tmeta l4proto tcp fib saddr type != "
+			   "local notrack\n"
+			 : "\t\tmeta l4proto tcp notrack\n",
+		LISTENERS_DNS_PORT);
+}
+
+/* Behind connection tracking; see above. */
+static int put_replies(struct buf *out, const struct config *config)
+{
+	if (!node_connects(config))
+		return 0;
 	return buf_putf(out,
-			"\n\tchain untrack_from {\n"
-			"\t\tmeta l4proto tcp notrack\n"
-			"\t\tudp dport %d notrack\n"
-			"\t\t" NEIGHBOURS " notrack\n"
-			"\t}\n"
-			"\n\tchain untrack_to {\n"
-			"\t\tmeta l4proto tcp notrack\n"
-			"\t\tudp sport %d notrack\n"
-			"\t\ticmpv6 type " NEIGHBOUR_TYPES " notrack\n"
-			"\t}\n",
-			LISTENERS_DNS_PORT, LISTENERS_DNS_PORT);
+			"\t\tmeta l4proto tcp ct state established ct "
+			"direction reply meta mark set 0x%x accept\n"
+			"\t\tmeta l4proto tcp ct state != untracked goto "
+			"drop_no_flow\n",
+			config->fwmark);
+}
+
+static int put_begins(struct buf *out, const struct config *config)
+{
+	unsigned i;
+	int r = 0;
+
+	if (!node_connects(config))
+		return 0;
+	r = buf_put_str(out, "\n\tchain begins {\n"
+			     "\t\ttype filter hook output priority mangle; "
+			     "policy accept;\n");
+	for (i = 0; !r && i < config->interfaces.count; i++)
+		r = buf_putf(out,
+			     "\t\toifname \"%s\" meta l4proto tcp ct state "
+			     "new tcp flags & (fin | syn | rst | ack) != syn "
+			     "counter drop\n",
+			     config->interfaces.items[i]);
+	return r ? r : buf_put_str(out, "\t}\n");
 }
 
 /* What is over it is dropped, not reset: an honest client tries again. */
@@ -206,6 +269,8 @@ static int put_from_sandbox(struct buf *out, const struct config *config,
 				"\t\texthdr frag exists goto drop_fragment\n"
 				"\t\tfib saddr . iif oif missing goto "
 				"drop_source\n");
+	if (!r)
+		r = put_replies(out, config);
 	if (!r)
 		r = put_opening(out, config, "v4", "ip saddr");
 	if (!r)
@@ -359,7 +424,9 @@ static int put_open(struct buf *out, const struct config *config,
 	if (!r)
 		r = drop_put_chains(out, config, reasons, rules->tells);
 	if (!r)
-		r = put_untracked(out);
+		r = put_untracked(out, config);
+	if (!r)
+		r = put_begins(out, config);
 
 	if (!r && rules->queue)
 		r = put_ask(out, rules);

@@ -89,6 +89,17 @@ static void fence__golden_no_queue(void **state)
 	golden("fence_no_queue.nft", &no_queue);
 }
 
+/* The node connects to sandboxes. */
+static void fence__golden_ingress(void **state)
+{
+	uint16_t port = config->ingress_listen.port;
+
+	(void)state;
+	config->ingress_listen.port = 8081;
+	golden("fence_ingress.nft", &native);
+	config->ingress_listen.port = port;
+}
+
 static void fence__golden_closed(void **state)
 {
 	(void)state;
@@ -385,6 +396,7 @@ int main(void)
 		cmocka_unit_test(fence__golden_open),
 		cmocka_unit_test(fence__golden_open_v4),
 		cmocka_unit_test(fence__golden_no_queue),
+		cmocka_unit_test(fence__golden_ingress),
 		cmocka_unit_test(fence__golden_closed),
 		cmocka_unit_test(tool__output_status_and_time),
 		cmocka_unit_test(fence__install_is_idempotent),
