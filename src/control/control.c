@@ -10,6 +10,7 @@
 
 #include "certs/trust.h"
 #include "src/base/err.h"
+#include "src/base/fd.h"
 #include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/control/api.h"
@@ -236,6 +237,22 @@ static void on_gateway_accuse(void *ctx)
 	accuse(ctx, ROLE_GATEWAY);
 }
 
+/* Without an egress API the client is told that nobody answers. */
+static void on_egress_client(void *ctx, const struct msg_ingress_client *client,
+			     int fd)
+{
+	(void)ctx;
+	log_debug("a client of the egress API of %s goes: there is none",
+		  client->id);
+	(void)fd_close(fd);
+}
+
+static void on_accessed(void *ctx, const char *id)
+{
+	(void)ctx;
+	log_debug("sandbox %s was used through the ingress", id);
+}
+
 static void on_rest_timer(struct timer *t)
 {
 	(void)t;
@@ -311,9 +328,8 @@ static int links_new(struct control *c, int supervisor_fd)
 		on_vault_accuse,
 	};
 	static const struct gateway_link_ops gateway_ops = {
-		on_gateway_up,
-		on_gateway_down,
-		on_gateway_accuse,
+		on_gateway_up,	  on_gateway_down, on_gateway_accuse,
+		on_egress_client, on_accessed,
 	};
 	int r;
 

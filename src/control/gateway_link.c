@@ -77,6 +77,29 @@ static struct question *question_find(struct gateway_link *g,
 	return NULL;
 }
 
+/* False: it is not one of these, or malformed. */
+static bool news_take(struct gateway_link *g, struct chan_msg *m)
+{
+	struct span tail;
+	const void *body = msg_body(m->type, m->payload, &tail);
+	int fd;
+
+	if (!body)
+		return false;
+	if (m->type == MSG_GATEWAY_ACCESSED) {
+		const struct msg_scope *scope = body;
+
+		g->ops->accessed(g->ctx, scope->scope);
+		return true;
+	}
+	if (m->type != MSG_GATEWAY_EGRESS_CLIENT || m->fd_count != 1)
+		return false;
+	fd = m->fds[0];
+	m->fds[0] = -1; /* theirs now */
+	g->ops->egress_client(g->ctx, body, fd);
+	return true;
+}
+
 static void on_message(void *ctx, struct chan *c, struct chan_msg *m)
 {
 	struct gateway_link *g = ctx;
@@ -94,6 +117,8 @@ static void on_message(void *ctx, struct chan *c, struct chan_msg *m)
 		if (result)
 			return; /* one that came too late is no crime */
 	}
+	if (news_take(g, m))
+		return;
 	log_error("the gateway sent an unexpected message of type %u", m->type);
 	g->ops->accuse(g->ctx);
 	gateway_link_lost(g);

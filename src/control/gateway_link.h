@@ -22,6 +22,11 @@ struct gateway_link_ops {
 	void (*up)(void *ctx); /* a new channel: send everything */
 	void (*down)(void *ctx);
 	void (*accuse)(void *ctx);
+	/* Takes fd, on which a client speaks to the egress API of client->id. */
+	void (*egress_client)(void *ctx, const struct msg_ingress_client *client,
+			      int fd);
+	/* The sandbox was used through the ingress. */
+	void (*accessed)(void *ctx, const char *id);
 };
 
 WUNRES int gateway_link_new(struct loop *loop,

@@ -414,3 +414,12 @@ def test_bad_hashes_are_refused(lab):
         "interface": lab.sandboxes[0].iface, "addresses": [lab.sandboxes[0].v4], "labels": {},
         "ingress": {"execdTokenSha256": "abc"}})
     assert status == 400 and "64 hex" in reply["message"]
+
+
+def test_the_egress_api_is_controls(lab):
+    """The port goes to control and never to the sandbox; the gateway survives what is asked."""
+    before = lab.role_pid("gateway")
+    for _ in range(3):
+        r = ask(lab, path(lab.sandboxes[0], 18080, "/policy"), headers={"OPENSANDBOX-EGRESS-AUTH": "no"})
+        assert r.status in (401, 404, 502) and "within" not in r.text
+    assert lab.role_pid("gateway") == before
