@@ -65,8 +65,11 @@ static struct span table_read(struct table *t)
 	t->inode = st.st_ino;
 	t->size = st.st_size;
 	t->changed = st.st_ctim;
-	if (st.st_ino && whole_read(t->path, &t->text))
+	if (st.st_ino && whole_read(t->path, &t->text)) {
+		/* a thread may be a user who may not read it: the next may */
+		t->inode = 0;
 		buf_clear(&t->text);
+	}
 	return buf_peek(&t->text);
 }
 

@@ -246,6 +246,7 @@ void files_download(void *ctx, struct httpd_request *r)
 	d->live.stop = download_stop;
 	d->work.step = download_step;
 	d->work.done = download_done;
+	identity_of(r, &d->work.as);
 	d->files = e->files;
 	d->request = r;
 	d->source.range_text = httpd_header(r, SPAN("Range"));
@@ -253,7 +254,7 @@ void files_download(void *ctx, struct httpd_request *r)
 		download_free(d);
 		return;
 	}
-	if (path_expand(path, d->source.path, &diag)) {
+	if (path_expand_as(&d->work.as, path, d->source.path, &diag)) {
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "path: %s",
 			     diag.msg);
 		download_free(d);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "src/base/err.h"
+#include "src/execd/files/identity.h"
 
 /* Of a long path the end says more than the beginning. */
 enum { PATH_SHOWN = 600 };
@@ -40,6 +41,12 @@ const char *fault_reason(int r)
 	}
 }
 
+unsigned fault_status(int r)
+{
+	r = r < 0 ? -r : r;
+	return identity_current() && (r == EACCES || r == EPERM) ? 403 : 500;
+}
+
 int fault_errno(struct fault *f, int r, const char *what, const char *path)
 {
 	size_t len = strlen(path);
@@ -47,7 +54,7 @@ int fault_errno(struct fault *f, int r, const char *what, const char *path)
 
 	r = r < 0 ? -r : r;
 	missing = r == ENOENT || r == ENOTDIR;
-	(void)fault_set(f, missing ? 404 : 500,
+	(void)fault_set(f, missing ? 404 : fault_status(r),
 			missing ? ANSWER_FILE_NOT_FOUND : ANSWER_RUNTIME_ERROR,
 			"could not %s %s%s: %s", what,
 			len > PATH_SHOWN ? "..." : "",

@@ -3,7 +3,7 @@
  *
  * The first one wins. What is not there is 404 FILE_NOT_FOUND wherever it
  * shows, because clients tell it by that code; everything else that a system
- * call refuses is 500 RUNTIME_ERROR with the reason in words.
+ * call refuses is RUNTIME_ERROR (500, see fault_status) with the reason in words.
  */
 #pragma once
 
@@ -31,6 +31,9 @@ int fault_set(struct fault *f, unsigned status, enum answer_code code,
 /* "could not <what> <path>: <reason>"; r: an errno value, of either sign.
  * Returns the negative one. */
 int fault_errno(struct fault *f, int r, const char *what, const char *path);
+/* What a system call refused is 500; what it refuses the user whom the thread
+ * works for (identity.h) is 403. */
+unsigned fault_status(int r);
 /* An errno value, of either sign, in words. */
 const char *fault_reason(int r);
 /* Ends the request. */

@@ -43,6 +43,7 @@ void job_start(struct execd *e, struct httpd_request *r, struct job *j)
 	list_init(&j->work.link);
 	j->work.step = job_step;
 	j->work.done = job_done;
+	identity_of(r, &j->work.as);
 	j->request = r;
 	j->fault = (struct fault){ 0 };
 	j->over = false;

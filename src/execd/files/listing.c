@@ -281,12 +281,13 @@ static void listing_start(struct execd *e, struct httpd_request *r,
 	l->live.stop = listing_stop;
 	l->work.step = listing_step;
 	l->work.done = listing_done;
+	identity_of(r, &l->work.as);
 	l->files = e->files;
 	l->request = r;
 	l->glob = glob;
 	l->depth = depth;
 	buf_init(&l->out, PIECE_BYTES + ENTRY_BYTES_MAX);
-	bad = path_expand(httpd_query(r, "path"), l->path, &d);
+	bad = path_expand_as(&l->work.as, httpd_query(r, "path"), l->path, &d);
 	if (bad) {
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "path: %s",
 			     d.msg);

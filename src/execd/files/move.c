@@ -213,7 +213,7 @@ static bool move_one(struct moving *x)
 				"the destination exists already: %.600s",
 				x->dest);
 	else if (r)
-		(void)fault_set(f, 500, ANSWER_RUNTIME_ERROR,
+		(void)fault_set(f, fault_status(r), ANSWER_RUNTIME_ERROR,
 				"could not move %.400s to %.400s: %s", x->src,
 				x->dest, fault_reason(r));
 	return !r;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/base/diag.h"
+#include "src/execd/files/identity.h"
 #include "src/execd/users.h"
 
 enum { LINKS_MAX = 40, NAME_BYTES = 256 };
@@ -34,8 +35,10 @@ static void out_put(struct out *o, struct span s)
 /* -- expansion ------------------------------------------------------------ */
 
 /* "~" or "~user" off the front of *text. */
-static int home_put(struct out *o, struct span *text, struct diag *d)
+static int home_put(const struct identity *as, struct out *o, struct span *text,
+		    struct diag *d)
 {
+	bool other = as && as->given;
 	struct span name;
 	struct user user;
 	const char *home;
@@ -46,13 +49,13 @@ static int home_put(struct out *o, struct span *text, struct diag *d)
 	name = span_of(text->ptr, span_find(*text, '/'));
 	*text = span_from(*text, name.len);
 
-	home = name.len ? NULL : getenv("HOME");
+	home = name.len || other ? NULL : getenv("HOME");
 	if (home && *home) {
 		out_put(o, span_str(home));
 		return 0;
 	}
 	if (name.len ? !users_by_name(name, &user)
-		     : !users_by_id(geteuid(), &user))
+		     : !users_by_id(other ? as->uid : geteuid(), &user))
 		return diag_set(d, 0, 0,
 				"found the home of \"%.*s\", expected a user "
 				"of /etc/passwd",
@@ -122,12 +125,13 @@ static int variable_put(struct out *o, struct span *text, struct diag *d)
 	return 0;
 }
 
-static int expand(struct out *o, struct span text, struct diag *d)
+static int expand(const struct identity *as, struct out *o, struct span text,
+		  struct diag *d)
 {
 	size_t plain;
 	int r;
 
-	r = home_put(o, &text, d);
+	r = home_put(as, o, &text, d);
 	while (!r && text.len) {
 		plain = span_find(text, '$');
 		out_put(o, span_of(text.ptr, plain));
@@ -171,7 +175,8 @@ static int too_long(struct diag *d)
 	return -ENAMETOOLONG;
 }
 
-int path_expand(struct span text, char dst[PATH_BYTES], struct diag *d)
+int path_expand_as(const struct identity *as, struct span text,
+		   char dst[PATH_BYTES], struct diag *d)
 {
 	char expanded[PATH_BYTES], whole[PATH_BYTES];
 	struct out o = { .dst = expanded };
@@ -182,7 +187,7 @@ int path_expand(struct span text, char dst[PATH_BYTES], struct diag *d)
 		return diag_set(d, 0, 0, "found an empty path");
 	if (memchr(text.ptr, '\0', text.len))
 		return diag_set(d, 0, 0, "found a path with a NUL in it");
-	r = expand(&o, text, d);
+	r = expand(as, &o, text, d);
 	if (r)
 		return r;
 	if (o.full)
@@ -204,6 +209,11 @@ int path_expand(struct span text, char dst[PATH_BYTES], struct diag *d)
 		return too_long(d);
 	clean(whole, dst);
 	return 0;
+}
+
+int path_expand(struct span text, char dst[PATH_BYTES], struct diag *d)
+{
+	return path_expand_as(identity_current(), text, dst, d);
 }
 
 /* -- parts ---------------------------------------------------------------- */

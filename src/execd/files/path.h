@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path.h - paths of clients: expanded, opened safely
  *
- * A path may begin with "~" or "~user" and hold $NAME or ${NAME} of the
+ * A path may begin with "~" or "~user" ("~" is the home of whom the work is done
+ * for) and hold $NAME or ${NAME} of the
  * daemon's environment ("$$" is a dollar sign); it is then made absolute
  * against the daemon's working directory and cleaned of "." and "..", as text.
  *
@@ -17,6 +18,7 @@
 #include "src/base/span.h"
 
 struct diag;
+struct identity;
 
 enum { PATH_BYTES = 4096 };
 
@@ -24,6 +26,9 @@ enum { PATH_BYTES = 4096 };
  * -ENAMETOOLONG, -ENOENT (relative, and our working directory is gone) with a
  * sentence in d. Secrets of the daemon are no variables. */
 WUNRES int path_expand(struct span text, char dst[PATH_BYTES], struct diag *d);
+/* The same for whom it is asked, instead of whom the thread works for. */
+WUNRES int path_expand_as(const struct identity *as, struct span text,
+			  char dst[PATH_BYTES], struct diag *d);
 
 /* The name behind the last '/' of an expanded path; "" of the root. */
 const char *path_base(const char *path);

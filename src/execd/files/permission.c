@@ -4,6 +4,7 @@
 #include "src/execd/files/permission.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,7 +147,8 @@ int permission_set_path(const struct permission *p, const char *path)
 	if (p->has_mode && chmod(path, p->mode))
 		return -errno;
 	/* nothing was asked: the file has to be there nevertheless */
-	if (!has_owner(p) && !p->has_mode && access(path, F_OK))
+	if (!has_owner(p) && !p->has_mode &&
+	    faccessat(AT_FDCWD, path, F_OK, AT_EACCESS))
 		return -errno;
 	return 0;
 }

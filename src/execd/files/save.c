@@ -13,6 +13,7 @@
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/execd/files/fault.h"
+#include "src/execd/files/identity.h"
 #include "src/execd/files/make.h"
 #include "src/execd/files/path.h"
 
@@ -23,10 +24,23 @@ void save_init(struct save *s)
 	*s = (struct save){ .fd = -1 };
 }
 
+/* The loop may have to do it, after a client has left. The folder is that of
+ * another user, who may have put anything in its place. */
+static void temp_remove(const struct save *s)
+{
+	bool enters = s->as && identity_current() != s->as;
+
+	if (enters && identity_enter(s->as))
+		return;
+	(void)unlink(s->temp);
+	if (enters)
+		identity_leave();
+}
+
 void save_fini(struct save *s)
 {
 	if (s->temp)
-		(void)unlink(s->temp);
+		temp_remove(s);
 	free(s->temp);
 	free(s->target);
 	(void)fd_close(s->fd);
@@ -37,7 +51,7 @@ void save_fini(struct save *s)
  * 404. Always negative. */
 static int refuse(struct save *s, int r, struct fault *f)
 {
-	return fault_set(f, 500, ANSWER_RUNTIME_ERROR,
+	return fault_set(f, fault_status(r), ANSWER_RUNTIME_ERROR,
 			 "could not write %.600s: %s", s->target,
 			 fault_reason(r));
 }
@@ -174,6 +188,7 @@ int save_open(struct save *s, const char *path, const struct permission *p,
 	r = path_follow(target);
 	s->target = must_strdup(target);
 	s->permission = *p;
+	s->as = identity_current();
 	if (r)
 		return refuse(s, r, f);
 	s->existed = !stat(target, &s->old);

@@ -25,6 +25,7 @@
 #include "src/execd/files/permission.h"
 
 struct fault;
+struct identity;
 
 enum save_kind {
 	SAVE_NONE,   /* zero: not begun, or over */
@@ -44,7 +45,8 @@ struct save {
 	bool existed;
 	struct stat old;
 	struct permission permission;
-	uint64_t copied; /* of SAVE_COPY */
+	uint64_t copied;	   /* of SAVE_COPY */
+	const struct identity *as; /* who it is done as; borrowed */
 };
 
 void save_init(struct save *s);
@@ -63,5 +65,5 @@ WUNRES int save_shelve(struct save *s, struct fault *f);
 /* Puts it in place. 0; SAVE_MORE: call again; -errno with f set, and the old
  * file is what it was (but for one that was being copied into). */
 WUNRES int save_commit(struct save *s, struct fault *f);
-/* Leaves nothing behind. Fine at any time. */
+/* Leaves nothing behind, removing it as who made it. Fine at any time. */
 void save_fini(struct save *s);

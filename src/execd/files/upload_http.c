@@ -235,6 +235,7 @@ void files_upload(void *ctx, struct httpd_request *r)
 	t->live.stop = transfer_stop;
 	t->work.step = transfer_step;
 	t->work.done = transfer_done;
+	identity_of(r, &t->work.as);
 	t->files = e->files;
 	t->request = r;
 	t->upload = upload;

@@ -27,7 +27,7 @@
 #include "src/base/fd.h"
 #include "src/io/loop.h"
 
-enum { STACK_BYTES = 256 * 1024 };
+enum { STACK_BYTES = 256 * 1024, REFUSED_MS = 10 };
 
 struct workers {
 	struct watch watch; /* of the eventfd */
@@ -85,13 +85,29 @@ static struct work *work_take(struct workers *p)
 	return p->ending ? NULL : waiting_pop(p);
 }
 
+/* A step as the user it is for. That the daemon may be that user was found out
+ * before; what is left is a kernel without memory, and it is tried again. */
+static enum work_next step_as(struct work *w)
+{
+	const struct timespec pause = { .tv_nsec = REFUSED_MS * 1000000L };
+	enum work_next next;
+
+	if (identity_enter(&w->as)) {
+		(void)nanosleep(&pause, NULL);
+		return WORK_AGAIN;
+	}
+	next = w->step(w);
+	identity_leave();
+	return next;
+}
+
 /* A slice, between a pop and a push; with the lock, which it lets go. */
 static void work_slice(struct workers *p, struct work *w)
 {
 	enum work_next next;
 
 	(void)pthread_mutex_unlock(&p->lock);
-	next = w->step(w);
+	next = step_as(w);
 	must(pthread_mutex_lock(&p->lock) == 0);
 	if (next == WORK_AGAIN) {
 		waiting_push(p, w);

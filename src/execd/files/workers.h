@@ -10,6 +10,9 @@
  * A work belongs to the threads from workers_give() to done(): the loop may
  * touch nothing of it meanwhile but what its owner made atomic.
  *
+ * A thread is the user of .as during a step, and itself again behind it; done()
+ * is always run as the daemon.
+ *
  * Threads begin when there is work and end when there was none for
  * WORKERS_IDLE_S: an idle daemon has none. They hold no signals.
  */
@@ -19,6 +22,7 @@
 
 #include "src/base/attrib.h"
 #include "src/base/list.h"
+#include "src/execd/files/identity.h"
 
 struct loop;
 struct workers;
@@ -36,6 +40,7 @@ struct work {
 	struct list link; /* list_init() it once */
 	enum work_next (*step)(struct work *w);
 	void (*done)(struct work *w);
+	struct identity as; /* whom step() is run as; zero: the daemon */
 };
 
 WUNRES int workers_new(struct loop *loop, struct workers **ret);

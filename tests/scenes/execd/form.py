@@ -50,13 +50,13 @@ def assert_flat(grown_kib, most_kib):
 class Slow:
     """An upload whose bytes are sent when the scene says so."""
 
-    def __init__(self, execd, length=None):
+    def __init__(self, execd, length=None, path="/files/upload"):
         self.connection = execd.connect()
         framing = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
         self.chunked = length is None
         token = f"X-EXECD-ACCESS-TOKEN: {execd.token}\r\n" if execd.token else ""
         self.connection.sock.sendall(
-            (f"POST /files/upload HTTP/1.1\r\nHost: execd\r\n{token}{framing}\r\n"
+            (f"POST {path} HTTP/1.1\r\nHost: execd\r\n{token}{framing}\r\n"
              f"Content-Type: {TYPE['Content-Type']}\r\n\r\n").encode())
 
     def send(self, data):
