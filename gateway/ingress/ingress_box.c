@@ -2,8 +2,8 @@
 /* ingress_box.c - counted references, and two clocks that workers share
  *
  * Failures: a moment that moves on by INGRESS_FAILURE_MS with each of them; as
- * long as it is less than INGRESS_FAILURES_AT_ONCE of those ahead of now, a
- * further attempt is looked at.
+ * long as one more would not move it further ahead of now than
+ * INGRESS_FAILURES_AT_ONCE of those, an attempt is looked at.
  */
 
 #include "gateway/ingress/ingress_box.h"
@@ -39,11 +39,9 @@ struct ingress_box *ingress_box_unref(struct ingress_box *b)
 
 uint64_t ingress_box_wait_ms(const struct ingress_box *b, uint64_t now_ms)
 {
-	uint64_t until = atomic_load(&b->failures_ms);
+	const uint64_t next = atomic_load(&b->failures_ms) + INGRESS_FAILURE_MS;
 
-	if (until < now_ms + AHEAD_MAX_MS)
-		return 0;
-	return until - now_ms - AHEAD_MAX_MS + 1;
+	return next > now_ms + AHEAD_MAX_MS ? next - now_ms - AHEAD_MAX_MS : 0;
 }
 
 void ingress_box_failed(struct ingress_box *b, uint64_t now_ms)

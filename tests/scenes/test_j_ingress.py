@@ -409,6 +409,75 @@ def test_no_way_from_inside(lab):
         assert r.stdout != "OK", r
 
 
+COUNT = """table inet look {
+ chain in { type filter hook input priority 100; iifname "%s" tcp dport { 7777, 7778 } counter;
+  iifname "%s" tcp sport 8000 counter; }
+}"""
+
+NODE = """
+import socket, sys, time
+own = []
+for address, port in ((sys.argv[1], 7777), ("", 7778)):
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((address, port)); s.listen(8); own.append(s)
+c = socket.create_connection((sys.argv[2], 8000))
+print(c.getsockname()[1], flush=True)
+time.sleep(60)
+"""
+
+
+def tracked(lab):
+    """Entries of connection tracking about the sandbox's TCP."""
+    return int(run("ip", "netns", "exec", lab.gw, "cat", "/proc/sys/net/netfilter/nf_conntrack_count").stdout)
+
+
+def passed(lab):
+    out = run("ip", "netns", "exec", lab.gw, "nft", "list", "table", "inet", "look").stdout
+    return [int(x.split()[0]) for x in out.split("packets ")[1:]]
+
+
+def test_packets_that_pose_as_answers(lab):
+    """Whatever flags they carry and whoever listens on the node: what answers no connection
+    that the node began is dropped before anybody has it, and leaves no entry behind."""
+    import frames
+    from test_g_lock import hardware
+    one = lab.sandboxes[0]
+    run("ip", "netns", "exec", lab.gw, "nft", "-f", "-", input=COUNT % (one.iface, one.iface))
+    told = lab.tmp / f"node-{len(lab.procs)}"
+    lab.procs.append(subprocess.Popen(["ip", "netns", "exec", lab.gw, "/usr/bin/python3", "-c", NODE, one.gw4,
+                                       one.v4], stdout=open(told, "wb")))
+    theirs = int(lab.wait(told.read_text, 5, "the node's sockets"))
+    before, drops = tracked(lab), lab.admin.get("/v1/status")["gateway"]["drops"]["no_flow"]
+    sent = []
+    own, node = hardware(one.ns), hardware(lab.gw, one.iface)
+    for flags in (0x10, 0x12, 0x18, 0x11, 0x04, 0x14, 0x00, 0x29, 0x1a):
+        for to, port in ((one.gw4, 7777), (one.gw4, 7778), (GATEWAY_O4, 7778), (one.gw4, theirs)):
+            for source in (8000, 41000) if port != theirs else (41000, 8001):
+                segment = bytearray(frames.tcp_syn(one.v4, to, port, source))
+                segment[13] = flags
+                segment = frames.l4(one.v4, to, 6, bytes(segment[:16]) + b"\0\0" + bytes(segment[18:]), 16)
+                sent.append(frames.ether(own, node, frames.IP4, frames.v4(one.v4, to, 6, segment)))
+    one.run("/usr/bin/python3", "-c", SEND, *[f.hex() for f in sent], check=True)
+    time.sleep(0.5)
+    posed, real = passed(lab)
+    assert posed == 0 and real > 0
+    assert tracked(lab) <= before + 2  # DNS and the like of others
+    assert lab.wait(lambda: lab.admin.get("/v1/status")["gateway"]["drops"]["no_flow"] - drops >= 20, 5, "the drops")
+    # and the real one goes on
+    assert ask(lab, path(one, 8000)).status == 200
+    run("ip", "netns", "exec", lab.gw, "nft", "delete", "table", "inet", "look")
+
+
+SEND = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("e0", 0))
+for frame in sys.argv[1:]:
+    for _ in range(2):
+        s.send(bytes.fromhex(frame))
+"""
+
+
 def test_bad_hashes_are_refused(lab):
     status, reply = lab.admin.call("PUT", "/v1/sandboxes/sandbox-1", {
         "interface": lab.sandboxes[0].iface, "addresses": [lab.sandboxes[0].v4], "labels": {},

@@ -140,7 +140,8 @@ def lab():
         run("ip", "-n", lab.gw, "-6", "route", "add", f"{TRAP6}/64", "via", ORIGIN6)
         lab.usual_policy = {**lab.usual_policy, "egress": [
             *lab.usual_policy["egress"], {"action": "allow", "target": "rebind.lab.test"}]}
-    with open_lab("x", prepare=prepare) as lab:
+    # with an ingress the fence lets in more than without: answers to the node
+    with open_lab("x", prepare=prepare, config={"ingress": {"listen": f"{GATEWAY_O4}:8081"}}) as lab:
         lab.ears = Ears(lab)
         yield lab
 
