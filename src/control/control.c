@@ -17,6 +17,7 @@
 #include "src/control/audit_tail.h"
 #include "src/control/file.h"
 #include "src/control/gateway_link.h"
+#include "src/control/lifecycle/inside.h"
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/control/load.h"
 #include "src/control/node.h"
@@ -219,6 +220,7 @@ static void publish_all(struct control *c)
 	publish_node(c->gateway, buf_peek(&c->node_json));
 	publish_bindings(c->gateway, c->node);
 	publish_policies(c->gateway, &c->policies, &c->sandboxes, true);
+	inside_publish_all(c->lifecycle);
 	gateway_link_sync(c->gateway, on_all_synced, c);
 }
 
@@ -249,8 +251,9 @@ static void on_egress_client(void *ctx, const struct msg_ingress_client *client,
 
 static void on_accessed(void *ctx, const char *id)
 {
-	(void)ctx;
-	log_debug("sandbox %s was used through the ingress", id);
+	struct control *c = ctx;
+
+	lifecycle_accessed(c->lifecycle, span_str(id));
 }
 
 static void on_rest_timer(struct timer *t)

@@ -25,6 +25,7 @@ struct load {
 	struct sandboxes sandboxes;
 	struct tokens tokens;
 	struct boxes boxes;
+	struct captures captures;
 	struct list policies; /* struct stored_policy */
 };
 
@@ -50,6 +51,7 @@ static void load_destroy(struct load *l)
 	sandboxes_fini(&l->sandboxes);
 	tokens_fini(&l->tokens);
 	boxes_fini(&l->boxes);
+	captures_fini(&l->captures);
 	stored_policies_free(&l->policies);
 	free(l);
 }
@@ -144,6 +146,19 @@ static void on_box(void *ctx, const struct msg_record *record,
 		boxes_put(&l->boxes, b);
 }
 
+static void on_capture(void *ctx, const struct msg_record *record,
+		       struct span value)
+{
+	struct load *l = ctx;
+	struct diag d = { 0 };
+	struct capture *s;
+
+	if (capture_parse(value, &s, &d))
+		complain("snapshot", record, &d);
+	else
+		captures_put(&l->captures, s);
+}
+
 /* -- the exchange --------------------------------------------------------- */
 
 static bool was_read(const struct list *policies, struct span name)
@@ -217,7 +232,7 @@ static void load_finish(struct load *l)
 	tokens_fini(&c->tokens);
 	c->tokens = l->tokens;
 	tokens_init(&l->tokens);
-	lifecycle_loaded(c->lifecycle, &l->boxes);
+	lifecycle_loaded(c->lifecycle, &l->boxes, &l->captures);
 	c->load = NULL;
 	load_destroy(l);
 	control_loaded(c);
@@ -236,6 +251,7 @@ static const struct {
 	{ RECORD_POLICY, VAULT_SCOPE_CONTROL, on_policy },
 	{ RECORD_TOKEN, VAULT_SCOPE_CONTROL, on_token },
 	{ RECORD_BOX, VAULT_SCOPE_CONTROL, on_box },
+	{ RECORD_SNAPSHOT, VAULT_SCOPE_CONTROL, on_capture },
 };
 
 static void on_step_done(void *ctx, int status);
@@ -296,6 +312,7 @@ void load_start(struct control *c)
 	sandboxes_init(&l->sandboxes);
 	tokens_init(&l->tokens);
 	boxes_init(&l->boxes);
+	captures_init(&l->captures);
 	list_init(&l->policies);
 	vault_link_revision(c->vault, "", on_revision, l);
 }

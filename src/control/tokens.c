@@ -45,7 +45,7 @@ static bool hex_read(struct span text, unsigned char *dst, size_t len)
 	return true;
 }
 
-static void token_hash(struct span text, unsigned char hash[TOKEN_HASH_SIZE])
+void token_hash(struct span text, unsigned char hash[TOKEN_HASH_SIZE])
 {
 	must(SHA256((const unsigned char *)text.ptr, text.len, hash));
 }

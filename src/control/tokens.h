@@ -46,5 +46,7 @@ void token_emit(struct json_out *o, const char *member, const struct token *t);
 struct token *tokens_find(const struct tokens *all, struct span name);
 void tokens_put(struct tokens *all, struct token *t); /* takes t */
 void tokens_remove(struct tokens *all, struct span name);
+/* SHA-256: what is kept of a token. */
+void token_hash(struct span text, unsigned char hash[TOKEN_HASH_SIZE]);
 /* Is this the text of one of them? Takes as long for every text. */
 bool tokens_have(const struct tokens *all, struct span text);

@@ -104,6 +104,8 @@ static void allow_add(char *list, size_t size, const char *method)
 {
 	size_t at = strlen(list);
 
+	if (strstr(list, method))
+		return; /* several routes of one path have it */
 	(void)snprintf(list + at, size - at, "%s%s%s", at ? ", " : "", method,
 		       strcmp(method, "GET") ? "" : ", HEAD");
 }

@@ -22,7 +22,8 @@
 /* What is opened before the role is confined. */
 struct opened {
 	int unix_fd, tcp_fd, lifecycle_fd; /* -1 = none */
-	struct ssl_ctx_st *tls;
+	struct ssl_ctx_st *tls, *lifecycle_tls;
+	struct lifecycle_secrets secrets;
 	struct trust *trust;
 };
 
@@ -68,12 +69,24 @@ static void open_tcp(const struct config *config, struct opened *o)
 
 static void open_lifecycle(const struct config *config, struct opened *o)
 {
-	char at[ADDR_TEXT_SIZE];
+	char at[ADDR_TEXT_SIZE], why[512];
+	struct diag d = { 0 };
 
 	o->lifecycle_fd = -1;
+	lifecycle_secrets_init(&o->secrets);
 	if (!config->lifecycle_listen.port)
 		return;
 	addr_text_port(&config->lifecycle_listen, at, sizeof(at));
+	if (lifecycle_secrets_load(config, &o->secrets, &d))
+		die("the keys of the lifecycle API", d.msg);
+	if (config->lifecycle_insecure)
+		log_warn("the lifecycle API at %s asks nobody for a key: who "
+			 "reaches it can make containers on this node",
+			 at);
+	if (config->lifecycle_certificate[0] &&
+	    httpd_tls_new(config->lifecycle_certificate, config->lifecycle_key,
+			  why, sizeof(why), &o->lifecycle_tls))
+		die(at, why);
 	o->lifecycle_fd = httpd_bind_tcp(&config->lifecycle_listen);
 	if (o->lifecycle_fd < 0)
 		die(at, err_text(o->lifecycle_fd));
@@ -90,6 +103,13 @@ static void open_trust(const struct config *config, struct opened *o)
 		die("the trust roots", diag_text(&d, text, sizeof(text)));
 }
 
+static int lifecycle_listen(struct control *c, struct opened *o)
+{
+	lifecycle_give_secrets(c->lifecycle, &o->secrets);
+	return httpd_listen_fd(c->lifecycle->httpd, o->lifecycle_fd,
+			       o->lifecycle_tls);
+}
+
 static struct control *start(struct loop *loop, const struct config *config,
 			     struct opened *o)
 {
@@ -103,7 +123,7 @@ static struct control *start(struct loop *loop, const struct config *config,
 	if (!r && o->tcp_fd >= 0)
 		r = httpd_listen_fd(c->httpd, o->tcp_fd, o->tls);
 	if (!r && o->lifecycle_fd >= 0)
-		r = httpd_listen_fd(c->lifecycle->httpd, o->lifecycle_fd, NULL);
+		r = lifecycle_listen(c, o);
 	if (r)
 		die("the listeners of the admin API", err_text(r));
 	return c;
@@ -131,6 +151,7 @@ int main(void)
 
 	control_free(c);
 	httpd_tls_free(opened.tls);
+	httpd_tls_free(opened.lifecycle_tls);
 	trust_free(opened.trust);
 	loop_free(loop);
 	config_free(config);

@@ -9,8 +9,11 @@
 
 #include <stdbool.h>
 
+#include "src/base/list.h"
 #include "src/control/lifecycle/box.h"
+#include "src/control/lifecycle/capture.h"
 #include "src/control/lifecycle/create_request.h"
+#include "src/control/lifecycle/secrets.h"
 #include "src/httpd/httpd.h"
 
 struct control;
@@ -25,23 +28,40 @@ struct lifecycle {
 	struct network *network;
 	struct runtime *runtime;
 	bool ended; /* answers that still come change nothing */
+
+	/* of the API (server.c, capturing.c, proxy.c) */
+	struct lifecycle_secrets secrets;
+	bool key_was_sent; /* by the request that authorise() looked at */
+	struct captures captures;
+	struct list captures_in_work;
+	struct list proxies;
+	unsigned proxy_count;
 };
 
 #define ROUTE(method, path, auth, handler) httpd_handler handler;
 #include "src/control/lifecycle/routes.def"
 #undef ROUTE
+httpd_handler lifecycle_proxy;
 
 /* Does nothing (*ret = NULL) unless lifecycle.listen is configured. Blocks for
  * local files only. */
 WUNRES int lifecycle_new(struct control *c, struct lifecycle **ret);
+/* Takes what s holds (s is empty then), before anybody listens. Without a key
+ * nobody may ask, unless the configuration says otherwise. */
+void lifecycle_give_secrets(struct lifecycle *l, struct lifecycle_secrets *s);
 /* Nothing begins any more; before the queue of changes ends. NULL is fine. */
 void lifecycle_end(struct lifecycle *l);
 struct lifecycle *lifecycle_free(struct lifecycle *l);
-/* The vault was read, again or for the first time: takes the boxes (*all is
- * empty then). NULL is fine, as below. */
-void lifecycle_loaded(struct lifecycle *l, struct boxes *all);
+/* The vault was read, again or for the first time: takes the boxes and the
+ * snapshots (both are empty then). NULL is fine, as below. */
+void lifecycle_loaded(struct lifecycle *l, struct boxes *all,
+		      struct captures *captures);
 /* Everything of it is in force: compares with what Docker has. */
 void lifecycle_start(struct lifecycle *l);
+
+/* The sandbox was used through the ingress: one that access renews lives on
+ * (contract 3.5). NULL is fine. */
+void lifecycle_accessed(struct lifecycle *l, struct span id);
 
 /* Each ends the request. */
 void lifecycle_refuse(struct httpd_request *r,

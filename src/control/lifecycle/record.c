@@ -12,6 +12,7 @@
 #include "src/base/err.h"
 #include "src/control/api.h"
 #include "src/control/control.h"
+#include "src/control/lifecycle/inside.h"
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/control/lifecycle/runtime.h"
 #include "src/control/vault_link.h"
@@ -100,6 +101,7 @@ static void put_apply(struct control *c, void *data, uint64_t revision)
 
 	(void)c;
 	(void)revision;
+	inside_publish(w->lifecycle, w->next);
 	boxes_put(&w->lifecycle->boxes, take_ptr(w->next));
 	runtime_look(w->lifecycle);
 }
@@ -123,6 +125,7 @@ static void remove_apply(struct control *c, void *data, uint64_t revision)
 
 	(void)c;
 	(void)revision;
+	inside_drop(w->lifecycle, span_str(w->id));
 	boxes_remove(&w->lifecycle->boxes, span_str(w->id));
 }
 

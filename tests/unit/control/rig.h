@@ -87,6 +87,11 @@ struct fake_gateway {
 	struct msg_sandbox sandboxes[32];
 	unsigned sandbox_count;
 	struct buf bindings, node;
+	struct msg_ingress insides[32];
+	unsigned inside_count;
+	struct buf keys; /* of signed routes */
+	struct msg_ingress_client client;
+	int client_fd;	  /* the last one that was handed over, or 0 */
 	bool hold;	  /* do not answer SYNC */
 	bool exhausted;	  /* say so in a status */
 	uint32_t held[8]; /* serials */
@@ -335,6 +340,10 @@ static void fake_text(struct buf *dst, int fd, uint64_t size)
 {
 	const void *map;
 
+	if (!size) {
+		buf_clear(dst);
+		return;
+	}
 	assert_int_equal(chan_map(fd, size, &map), 0);
 	buf_clear(dst);
 	assert_int_equal(buf_put(dst, span_of(map, size)), 0);
@@ -388,6 +397,16 @@ RIG struct msg_sandbox *fake_sandbox(struct fake_gateway *g, const char *id)
 	return NULL;
 }
 
+RIG struct msg_ingress *fake_inside(struct fake_gateway *g, const char *id)
+{
+	unsigned i;
+
+	for (i = 0; i < g->inside_count; i++)
+		if (!strcmp(g->insides[i].id, id))
+			return &g->insides[i];
+	return NULL;
+}
+
 static void fake_synced(struct fake_gateway *g, uint32_t serial)
 {
 	const struct msg_result body = { 0 };
@@ -405,6 +424,7 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 	const void *body = msg_body(m->type, m->payload, &tail);
 	const struct msg_sandbox *sandbox = body;
 	struct msg_sandbox *there;
+	struct msg_ingress *inside;
 
 	assert_non_null(body);
 	g->messages++;
@@ -440,6 +460,26 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 			g->held[g->held_count++] = m->serial;
 		else
 			fake_synced(g, m->serial);
+		return;
+	case MSG_CONTROL_INGRESS:
+		inside = fake_inside(g, ((const struct msg_ingress *)body)->id);
+		if (!inside)
+			inside = &g->insides[g->inside_count++];
+		*inside = *(const struct msg_ingress *)body;
+		return;
+	case MSG_CONTROL_INGRESS_DROP:
+		inside = fake_inside(g, ((const struct msg_ingress *)body)->id);
+		if (inside)
+			*inside = g->insides[--g->inside_count];
+		return;
+	case MSG_CONTROL_INGRESS_KEYS:
+		fake_text(&g->keys, m->fds[0],
+			  ((const struct msg_scope *)body)->size);
+		return;
+	case MSG_CONTROL_INGRESS_CLIENT:
+		g->client = *(const struct msg_ingress_client *)body;
+		g->client_fd = m->fds[0];
+		m->fds[0] = -1;
 		return;
 	case MSG_CONTROL_USAGE:
 		(void)chan_send(c, MSG_GATEWAY_USAGE, m->serial, &ok,
@@ -582,7 +622,8 @@ RIG void rig_gateway_down(struct rig *rig)
 	g->chan = chan_free(g->chan);
 	while (g->policy_count)
 		fake_policy_drop(g, g->policies[0].id);
-	g->sandbox_count = g->held_count = 0;
+	g->sandbox_count = g->inside_count = g->held_count = 0;
+	buf_clear(&g->keys);
 	buf_clear(&g->bindings);
 	buf_clear(&g->node);
 }
@@ -629,19 +670,24 @@ RIG void rig_write(struct rig *rig, const char *name, const char *text)
 	fclose(file);
 }
 
+/* Writes further members of the configuration, each behind a comma. */
+RIG void (*rig_configure_more)(struct rig *rig, char *dst, size_t size);
+
 static void rig_configure(struct rig *rig)
 {
 	struct diag d = { 0 };
-	char text[2048];
+	char text[4096], more[2048] = "";
 
+	if (rig_configure_more)
+		rig_configure_more(rig, more, sizeof(more));
 	snprintf(text, sizeof(text),
 		 "{\"stateDir\":\"%s\",\"runDir\":\"%s\",\"policyDir\":"
 		 "\"%s/policies\",\"auditFile\":\"%s/audit.jsonl\",\"user\":"
 		 "\"\",\"dns\":{\"upstreams\":[\"192.0.2.53\"],\"hostsFile\":"
 		 "\"%s/hosts\"},\"pins\":{\"pin.example.com\":[\"192.0.2.9\"]}"
-		 "}",
+		 "%s}",
 		 rig->folder, rig->folder, rig->folder, rig->folder,
-		 rig->folder);
+		 rig->folder, more);
 	if (config_parse(span_str(text), &rig->config, &d))
 		fail_msg("%s", d.msg);
 }
@@ -689,6 +735,7 @@ RIG int rig_bare(void **state)
 	assert_int_equal(ca_new(clock_wall_ms(), &rig->vault.ca), 0);
 	buf_init(&rig->gateway.bindings, JSON_TEXT_MAX);
 	buf_init(&rig->gateway.node, JSON_TEXT_MAX);
+	buf_init(&rig->gateway.keys, JSON_TEXT_MAX);
 	*state = rig;
 	return 0;
 }
@@ -725,6 +772,7 @@ RIG int rig_tear_down(void **state)
 	ca_free(rig->vault.ca);
 	buf_fini(&rig->gateway.bindings);
 	buf_fini(&rig->gateway.node);
+	buf_fini(&rig->gateway.keys);
 	loop_free(rig->loop);
 	config_free(rig->config);
 	snprintf(command, sizeof(command), "rm -r %s", rig->folder);
@@ -744,31 +792,33 @@ struct call {
 	size_t len;
 };
 
-static int rig_connect(struct rig *rig)
+static int rig_connect(const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	assert_true(span_copy(span_str(rig->config->admin_socket), at.sun_path,
-			      sizeof(at.sun_path)));
+	assert_true(
+		span_copy(span_str(path), at.sun_path, sizeof(at.sun_path)));
 	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
 
 /* Sends; the answer may come later. */
-RIG struct call *call_start(struct rig *rig, const char *method,
-			    const char *path, const char *body)
+RIG struct call *call_start_at(struct rig *rig, const char *socket_path,
+			       const char *method, const char *path,
+			       const char *headers, const char *body)
 {
 	struct call *c = must_alloc(sizeof(*c));
-	size_t len = body ? strlen(body) : 0, size = len + 1024;
+	size_t len = body ? strlen(body) : 0;
+	size_t size = len + strlen(headers) + strlen(path) + 1024;
 	char *request = must_alloc(size);
 	ssize_t at = 0, n, total;
 
-	c->fd = rig_connect(rig);
+	c->fd = rig_connect(socket_path);
 	total = snprintf(request, size,
 			 "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-			 "Content-Length: %zu\r\n\r\n%s",
-			 method, path, len, body ? body : "");
+			 "%sContent-Length: %zu\r\n\r\n%s",
+			 method, path, headers, len, body ? body : "");
 	while (at < total) {
 		n = send(c->fd, request + at, (size_t)(total - at),
 			 MSG_NOSIGNAL);
@@ -778,6 +828,13 @@ RIG struct call *call_start(struct rig *rig, const char *method,
 	}
 	free(request);
 	return c;
+}
+
+RIG struct call *call_start(struct rig *rig, const char *method,
+			    const char *path, const char *body)
+{
+	return call_start_at(rig, rig->config->admin_socket, method, path, "",
+			     body);
 }
 
 /* Takes what came; true once the answer is whole. */
@@ -810,8 +867,9 @@ RIG struct call *call_free(struct call *c)
 }
 
 /* Keeps the reply for tests/lint/openapi_routes.py, which compares it with the
- * document of the API. */
-static void api_note(const char *method, const char *path, const struct call *c)
+ * document of the API: of one API for each program. */
+static void api_note(const char *folder, const char *method, const char *path,
+		     const struct call *c)
 {
 	struct buf line = BUF_INIT(4 * sizeof(c->text));
 	static FILE *file;
@@ -819,9 +877,10 @@ static void api_note(const char *method, const char *path, const struct call *c)
 	char name[4096];
 
 	if (!file) {
-		(void)mkdir(BUILD_DIR "/api-replies", 0755);
-		snprintf(name, sizeof(name), "%s/api-replies/%s.jsonl",
-			 BUILD_DIR, program_invocation_short_name);
+		snprintf(name, sizeof(name), "%s/%s", BUILD_DIR, folder);
+		(void)mkdir(name, 0755);
+		snprintf(name, sizeof(name), "%s/%s/%s.jsonl", BUILD_DIR,
+			 folder, program_invocation_short_name);
 		file = fopen(name, "w");
 		assert_non_null(file);
 		(void)setvbuf(file, NULL, _IOLBF, 1 << 16);
@@ -848,7 +907,7 @@ RIG const struct call *api(struct rig *rig, const char *method,
 		last = call_free(last);
 	last = call_start(rig, method, path, body);
 	RIG_UNTIL(rig, call_poll(rig, last));
-	api_note(method, path, last);
+	api_note("api-replies", method, path, last);
 	/* every refusal has the same shape */
 	if (last->status >= 400) {
 		assert_non_null(json_text(json_find(last->json, "code")).ptr);
