@@ -143,9 +143,11 @@ static void access__failures_are_counted(void **state)
 		check("/" ID "/8080/", "OpenSandbox-Secure-Access: secure\r\n"),
 		0);
 	/* and one more each time */
-	at.now_ms += no.wait_ms ? no.wait_ms : INGRESS_FAILURE_MS;
+	at.now_ms += INGRESS_FAILURE_MS - 1;
 	assert_int_equal(check(SIGNED, ""), 429);
-	at.now_ms += no.wait_ms;
+	assert_int_equal(no.wait_ms, 1);
+	at.now_ms++;
+	assert_int_equal(check(SIGNED, ""), 0);
 	assert_int_equal(check(FORGED, ""), 401);
 	assert_int_equal(check(FORGED, ""), 429);
 	at.now_ms +=
