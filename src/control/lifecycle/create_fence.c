@@ -6,6 +6,7 @@
  * locked to its port.
  */
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "src/base/buf.h"
@@ -143,7 +144,10 @@ static void on_started(void *ctx, const struct docker_answer *a)
 		return;
 	}
 	r = port_find((pid_t)pid, CONFIG_BRIDGE, port);
-	if (r)
+	if (r == -ESRCH)
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+			      "its container exited at once");
+	else if (r)
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
 			      "the port of " CONFIG_BRIDGE " that leads to it "
 			      "was not found: %s",

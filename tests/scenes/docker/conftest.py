@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import image  # noqa: E402
 from client import Api  # noqa: E402
 from daemon import Docker  # noqa: E402
-from lab import Lab  # noqa: E402
+from lab import BIN, Lab  # noqa: E402
 
 PORT = 8080
 
@@ -80,6 +80,8 @@ def node():
         image.make(folder / "image.tar")
         docker.has_image(folder / "image.tar")
         lab.extra_config["lifecycle"] |= {
+            # a sanitizer's execd is not static; the image has no such library
+            "execd": os.environ.get("SALLYPORT_EXECD", str(BIN / "sallyport-execd")),
             "dockerSocket": str(docker.socket), "hostPaths": [str(folder / "shared")]}
         (folder / "shared").mkdir()
         lab.configure(pins={f"{n}.lab.test": ["10.212.2.2", "fd12:2::2"]
