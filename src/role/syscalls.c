@@ -50,6 +50,7 @@ enum {
 	V = 1 << ROLE_VAULT,
 	C = 1 << ROLE_CONTROL,
 	Q = 1 << ROLE_QUEUE,
+	D = 1 << ROLE_NUM, /* of a control that asks the Docker daemon */
 	ALL = G | V | C | Q,
 	NAMES_MAX = 512,
 };
@@ -121,17 +122,17 @@ static void allow(scmp_filter_ctx filter, int number,
 		filter_failed(r);
 }
 
-static void filter_fill(scmp_filter_ctx filter, enum role role)
+static void filter_fill(scmp_filter_ctx filter, unsigned who)
 {
 	struct scmp_arg_cmp args[1];
 	unsigned i;
 	int r = 0;
 
 	for (i = 0; i < ARRAY_LEN(calls); i++)
-		if (calls[i].roles & (1U << role))
+		if (calls[i].roles & who)
 			allow(filter, calls[i].number, NULL, 0);
 	for (i = 0; i < ARRAY_LEN(conditional); i++) {
-		if (!(conditional[i].roles & (1U << role)))
+		if (!(conditional[i].roles & who))
 			continue;
 		args[0] = SCMP_CMP(conditional[i].arg, SCMP_CMP_MASKED_EQ,
 				   conditional[i].mask, conditional[i].value);
@@ -189,7 +190,7 @@ bool syscalls_are_enforced(void)
 	return FILTER_DEFAULT != SCMP_ACT_LOG;
 }
 
-void syscalls_confine(enum role role)
+void syscalls_confine(enum role role, bool docker)
 {
 	scmp_filter_ctx filter = seccomp_init(FILTER_DEFAULT);
 	int r;
@@ -208,7 +209,7 @@ void syscalls_confine(enum role role)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r)
 		filter_failed(r);
-	filter_fill(filter, role);
+	filter_fill(filter, 1U << role | (docker ? D : 0U));
 
 	r = seccomp_load(filter);
 	seccomp_release(filter);
