@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""openapi_routes.py - the admin API against its document, in both directions
+"""openapi_routes.py - control's APIs against their documents, both ways
 
-Every route of routes.def is described, every described operation is a route,
+Every route of a routes.def is described, every described operation is a route,
 open routes say so. Then the replies that the unit tests of the control role
-got from the server (BUILD_DIR/api-replies/*.jsonl, one a line) must have a
+got from the server (BUILD_DIR/*-replies/*.jsonl, one a line) must have a
 described status and fit the schema given for it; every operation must have
 been seen at least once. Without that folder the second part is left out.
 """
@@ -22,7 +22,12 @@ except ImportError:
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tree import Lint  # noqa: E402
 
-DEF, DOC = "src/control/routes.def", "docs/openapi/admin.yaml"
+# table of routes, document, folder of replies, what paths may begin with
+APIS = [
+    ("src/control/routes.def", "docs/openapi/admin.yaml", "api-replies", ""),
+    ("src/control/lifecycle/routes.def", "docs/openapi/lifecycle.yaml",
+     "lifecycle-replies", "/v1"),
+]
 METHODS = {"get", "put", "post", "delete", "patch"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,
          "integer": int, "null": type(None)}
@@ -30,8 +35,8 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,
 
 def routes_of(text):
     """(method, path) -> is it open?"""
-    rows = re.findall(r'ROUTE\("(\w+)", "([^"]+)", (\w+), \w+\)', text)
-    return {(m.lower(), p): a == "OPEN" for m, p, a in rows}
+    rows = re.findall(r'ROUTE\("(\w+)", "([^"]+)", (\w+),\s+\w+\)', text)
+    return {(m.lower(), p): a.endswith("OPEN") for m, p, a in rows}
 
 
 def operations_of(doc):
@@ -98,33 +103,34 @@ def members_misfit(doc, schema, value, where):
     return None
 
 
-def refs_check(lint, doc, node):
+def refs_check(lint, name, doc, node):
     if isinstance(node, dict):
         if "$ref" in node:
             try:
                 resolve(doc, node)
             except KeyError:
-                lint.find(DOC, 1, f"{node['$ref']} leads nowhere")
+                lint.find(name, 1, f"{node['$ref']} leads nowhere")
         for child in node.values():
-            refs_check(lint, doc, child)
+            refs_check(lint, name, doc, child)
     elif isinstance(node, list):
         for child in node:
-            refs_check(lint, doc, child)
+            refs_check(lint, name, doc, child)
 
 
-def operation_check(lint, doc, key, op, is_open):
+def operation_check(lint, api, doc, key, is_open):
+    op = operations_of(doc)[key]
     name = f"{key[0].upper()} {key[1]}"
     item = doc["paths"][key[1]]
     for word in ("operationId", "summary", "tags", "responses"):
         if word not in op:
-            lint.find(DOC, 1, f"{name} has no {word}")
+            lint.find(api[1], 1, f"{name} has no {word}")
     if (op.get("security") == []) != is_open:
-        lint.find(DOC, 1, f"{name}: who may use it differs from {DEF}")
+        lint.find(api[1], 1, f"{name}: who may use it differs from {api[0]}")
     given = {resolve(doc, p)["name"]
              for p in item.get("parameters", []) + op.get("parameters", [])
              if resolve(doc, p)["in"] == "path"}
     if given != set(re.findall(r"{(\w+)}", key[1])):
-        lint.find(DOC, 1, f"{name}: its path parameters are {given}")
+        lint.find(api[1], 1, f"{name}: its path parameters are {given}")
 
 
 def operation_at(operations, method, path):
@@ -137,58 +143,73 @@ def operation_at(operations, method, path):
     return None
 
 
-def reply_check(lint, doc, operations, reply):
-    key = operation_at(operations, reply["method"].lower(), reply["path"])
+def body_misfit(doc, content, body):
+    """Of JSON; where text is described as well, what is no JSON is text."""
+    if "application/json" not in content:
+        return None
+    try:
+        value = json.loads(body)
+    except json.JSONDecodeError:
+        return None if len(content) > 1 else "not JSON"
+    return misfit(doc, content["application/json"]["schema"], value)
+
+
+def reply_check(lint, api, doc, reply):
+    operations = operations_of(doc)
+    path = reply["path"]
+    if api[3] and path.startswith(api[3] + "/"):
+        path = path.removeprefix(api[3])
+    key = operation_at(operations, reply["method"].lower(), path)
     if not key:
         return None
     responses = operations[key]["responses"]
     status = str(reply["status"])
     described = status if status in responses else "default"
     if described == "default" and reply["status"] < 400:
-        lint.find(DOC, 1, f"{key}: status {status} is not described")
+        lint.find(api[1], 1, f"{key}: status {status} is not described")
         return key
-    response = resolve(doc, responses[described])
-    content = response.get("content", {}).get("application/json")
-    if content:
-        try:
-            wrong = misfit(doc, content["schema"], json.loads(reply["body"]))
-        except json.JSONDecodeError:
-            wrong = "not JSON"
-        if wrong:
-            lint.find(DOC, 1, f"{key}: status {status}: {wrong}")
+    content = resolve(doc, responses[described]).get("content", {})
+    wrong = body_misfit(doc, content, reply["body"])
+    if wrong:
+        lint.find(api[1], 1, f"{key}: status {status}: {wrong}")
     return key
 
 
-def replies_check(lint, doc, operations):
-    folder = os.path.join(lint.build, "api-replies")
+def replies_check(lint, api, doc):
+    folder = os.path.join(lint.build, api[2])
     if not os.path.isdir(folder):
-        print("openapi_routes: no replies of the unit tests to look at")
+        print(f"openapi_routes: no {api[2]} of the unit tests to look at")
         return
     seen = set()
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             for line in f:
                 if line.endswith("\n"):
-                    seen.add(reply_check(lint, doc, operations,
-                                         json.loads(line)))
+                    seen.add(reply_check(lint, api, doc, json.loads(line)))
                     lint.looked += 1
-    for key in sorted(set(operations) - seen):
+    for key in sorted(set(operations_of(doc)) - seen):
         lint.find("tests/unit/control", 1,
                   f"no test asks {key[0].upper()} {key[1]}")
 
 
+def api_check(lint, api):
+    table, name = api[0], api[1]
+    doc = yaml.safe_load(lint.read(name))
+    routes, operations = routes_of(lint.read(table)), operations_of(doc)
+    for key in sorted(set(routes) - set(operations)):
+        lint.find(name, 1, f"{key[0].upper()} {key[1]} is not described")
+    for key in sorted(set(operations) - set(routes)):
+        lint.find(table, 1, f"{key[0].upper()} {key[1]} is no route")
+    for key in sorted(set(operations) & set(routes)):
+        operation_check(lint, api, doc, key, routes[key])
+    refs_check(lint, name, doc, doc)
+    replies_check(lint, api, doc)
+
+
 def main():
     lint = Lint("openapi_routes")
-    doc = yaml.safe_load(lint.read(DOC))
-    routes, operations = routes_of(lint.read(DEF)), operations_of(doc)
-    for key in sorted(set(routes) - set(operations)):
-        lint.find(DOC, 1, f"{key[0].upper()} {key[1]} is not described")
-    for key in sorted(set(operations) - set(routes)):
-        lint.find(DEF, 1, f"{key[0].upper()} {key[1]} is no route")
-    for key in sorted(set(operations) & set(routes)):
-        operation_check(lint, doc, key, operations[key], routes[key])
-    refs_check(lint, doc, doc)
-    replies_check(lint, doc, operations)
+    for api in APIS:
+        api_check(lint, api)
     lint.end()
 
 
