@@ -356,7 +356,7 @@ static void syscalls__abort_is_abort(void **state)
 	int status;
 
 	(void)state;
-	status = attempt(ROLE_VAULT, abort, said, sizeof(said));
+	status = attempt(ROLE_VAULT, false, abort, said, sizeof(said));
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
 }
