@@ -187,8 +187,10 @@ struct ingress *ingress_new(struct worker *w)
 	map_init(&in->boxes);
 	must(httpd_new(w->loop, routes, ARRAY_LEN(routes), &ops, in,
 		       &in->httpd) == 0);
-	httpd_set_limits(in->httpd, &(struct httpd_limits){
-					    .connections = CONNECTIONS_MAX });
+	httpd_set_limits(in->httpd,
+			 &(struct httpd_limits){
+				 .connections = CONNECTIONS_MAX,
+				 .silence_ms = w->config->first_byte_ms });
 	forwarder_init(&in->forwarder, w->loop);
 	in->forwarder.prefix = INGRESS_PREFIX;
 	in->forwarder.connect_ms = w->config->connect_ms;

@@ -225,6 +225,8 @@ void httpd_set_limits(struct httpd *h, const struct httpd_limits *limits)
 		h->limits.connections = HTTPD_CONNECTIONS_MAX;
 	if (!h->limits.body)
 		h->limits.body = HTTPD_BODY_MAX;
+	if (!h->limits.silence_ms)
+		h->limits.silence_ms = HTTPD_SILENCE_MS;
 }
 
 struct httpd *httpd_free(struct httpd *h)

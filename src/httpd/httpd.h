@@ -89,6 +89,7 @@ struct httpd_ops {
 struct httpd_limits {
 	unsigned connections; /* HTTPD_CONNECTIONS_MAX */
 	size_t body;	      /* HTTPD_BODY_MAX, of a WHOLE body */
+	uint64_t silence_ms;  /* 30 s, of a streamed body */
 };
 
 /* routes, ops and ctx are borrowed until httpd_free(). */

@@ -162,7 +162,9 @@ bool body_pump(struct httpd_request *r)
 	if (r->dropped > HTTPD_DROP_MAX)
 		body_cut(r);
 	if (body_is_moving(r))
-		timer_start(&r->body_timer, HTTPD_SILENCE_MS);
+		timer_start(&r->body_timer,
+			    r->httpd ? r->httpd->limits.silence_ms
+				     : HTTPD_SILENCE_MS);
 	return true;
 }
 
