@@ -19,6 +19,7 @@
 #include "src/base/diag.h"
 #include "src/base/fd.h"
 #include "src/base/secret.h"
+#include "src/execd/code/runtime.h"
 
 /* name: the flag or the variable, for sentences. */
 typedef int take_fn(const char *name, struct execd_settings *s,
@@ -209,6 +210,23 @@ static int take_poll(const char *name, struct execd_settings *s,
 	return 0;
 }
 
+/* The variable is the sandbox's, as for trust. */
+static int take_runtime_port(const char *name, struct execd_settings *s,
+			     struct span text, struct diag *d)
+{
+	uint64_t port = 0;
+
+	s->config.runtime_port = 0;
+	if (span_parse_u64(text, &port) && port <= UINT16_MAX)
+		s->config.runtime_port = (uint16_t)port;
+	else if (name[0] == '-')
+		return diag_set(d, 0, 0,
+				"%s is \"%.*s\", expected a port from 1 to "
+				"65535, or 0 for none",
+				name, SPAN_FMT(text));
+	return 0;
+}
+
 static int take_shell(const char *name, struct execd_settings *s,
 		      struct span text, struct diag *d)
 {
@@ -336,6 +354,9 @@ static const struct row rows[] = {
 	  "TOKEN", "its token" },
 	{ "jupyter-idle-poll-interval", "EXECD_JUPYTER_IDLE_POLL_INTERVAL",
 	  ROW_VALUE, take_poll, "TIME", "how often it is asked; 100ms" },
+	{ "jupyter-port", "JUPYTER_PORT", ROW_VALUE, take_runtime_port, "PORT",
+	  "of 127.0.0.1, to listen on too where code runs without Jupyter; "
+	  "44771, 0 for none" },
 	{ "shell", "EXECD_SHELL", ROW_VALUE, take_shell, "PATH",
 	  "the shell of commands; bash, else sh" },
 	{ "init", "EXECD_INIT", ROW_SWITCH, take_init, NULL,
@@ -500,6 +521,7 @@ int config_read(int argc, char **argv, struct execd_settings *ret,
 	struct execd_settings s = {
 		.config.listen.port = EXECD_PORT, /* [::] */
 		.config.jupyter_poll_ms = EXECD_POLL_MS,
+		.config.runtime_port = RUNTIME_PORT,
 		.config.ca_file = EXECD_CA_FILE,
 		.config.ca_bundle = EXECD_CA_BUNDLE,
 		.log_level = LOG_INFO,

@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/base/secret.h"
 #include "src/execd/code/contexts.h"
+#include "src/execd/code/runtime.h"
 #include "src/execd/command/commands.h"
 #include "src/execd/files/files.h"
 #include "src/execd/isolated/isolation.h"
@@ -189,6 +190,7 @@ int execd_new(struct loop *loop, const struct execd_config *config,
 		(void)execd_free(e);
 		return r;
 	}
+	runtime_listen(e);
 	*ret = e;
 	return 0;
 }

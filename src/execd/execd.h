@@ -38,6 +38,7 @@ struct execd_config {
 	const char *jupyter_token;
 	const char *entrypoint_shell; /* NULL: bash, else sh */
 	unsigned jupyter_poll_ms;
+	uint16_t runtime_port; /* code/runtime.h; 0: none */
 	bool trust; /* programs are made to trust a CA (init/trust.h) */
 	const char *ca_file, *ca_bundle;
 	bool init;		       /* is the container's init (init.h) */
@@ -65,6 +66,7 @@ struct execd {
 	struct isolation *isolation;
 	struct metrics *metrics;
 	struct proxy *proxy;
+	uint16_t runtime_port; /* listens there too; 0: does not */
 
 	/* execd_stop() was called: */
 	struct timer stop_timer;

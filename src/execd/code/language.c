@@ -52,6 +52,11 @@ const struct language *language_find(struct span name)
 	return NULL;
 }
 
+const struct language *language_at(size_t i)
+{
+	return i < ARRAY_LEN(languages) ? &languages[i] : NULL;
+}
+
 const char *language_names(void)
 {
 	return "python, javascript, bash";

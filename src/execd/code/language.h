@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/base/attrib.h"
@@ -34,6 +35,8 @@ struct language {
 
 /* NULL: none of them. */
 const struct language *language_find(struct span name);
+/* Each by its number; NULL: there are no more. */
+const struct language *language_at(size_t i);
 /* "python, javascript, bash" */
 const char *language_names(void);
 

@@ -25,7 +25,7 @@ enum { ARG_MAX_BYTES = 128 * 1024 - 1, SCRIPT_MAX = 64 * 1024 };
 
 /* -- finding it ----------------------------------------------------------- */
 
-static const char *shell_at(const char *folder, size_t len, const char *name)
+static const char *program_at(const char *folder, size_t len, const char *name)
 {
 	static char path[4096];
 	int n = snprintf(path, sizeof(path), "%.*s/%s", (int)len, folder, name);
@@ -36,8 +36,8 @@ static const char *shell_at(const char *folder, size_t len, const char *name)
 }
 
 /* Where images have it, then in the daemon's PATH: that may begin with folders
- * in which the workload can put a shell of its own. */
-static const char *shell_find(const char *name)
+ * in which the workload can put a program of its own. */
+const char *program_find(const char *name)
 {
 	static const char *const folders[] = { "/bin", "/usr/bin",
 					       "/usr/local/bin", "/busybox" };
@@ -45,7 +45,7 @@ static const char *shell_find(const char *name)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(folders); i++) {
-		found = shell_at(folders[i], strlen(folders[i]), name);
+		found = program_at(folders[i], strlen(folders[i]), name);
 		if (found)
 			return found;
 	}
@@ -53,7 +53,7 @@ static const char *shell_find(const char *name)
 		end = strchrnul(path, ':');
 		if (*path != '/')
 			continue;
-		found = shell_at(path, (size_t)(end - path), name);
+		found = program_at(path, (size_t)(end - path), name);
 		if (found)
 			return found;
 	}
@@ -68,8 +68,8 @@ const char *child_shell(const struct execd *e)
 		return access(e->config->entrypoint_shell, X_OK)
 			       ? NULL
 			       : e->config->entrypoint_shell;
-	found = shell_find("bash");
-	return found ? found : shell_find("sh");
+	found = program_find("bash");
+	return found ? found : program_find("sh");
 }
 
 bool shell_is_bash(const char *path)

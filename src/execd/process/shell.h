@@ -24,5 +24,8 @@ const char *const *shell_args_list(const struct shell_args *a);
 /* NULL is fine; returns NULL. */
 struct shell_args *shell_args_free(struct shell_args *a);
 
+/* Where images have programs, then in the daemon's PATH. NULL: nowhere, else
+ * valid until the next call. In the loop. */
+const char *program_find(const char *name);
 /* By its name. */
 bool shell_is_bash(const char *path);

@@ -63,7 +63,7 @@ void proxy_any(void *ctx, struct httpd_request *r)
 			     "to 65535");
 		return;
 	}
-	if (to.port == e->config->listen.port) {
+	if (to.port == e->config->listen.port || to.port == e->runtime_port) {
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY,
 			     "port %u is this daemon: it is no proxy to itself",
 			     to.port);

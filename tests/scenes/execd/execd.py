@@ -198,7 +198,10 @@ class Execd:
                  preexec=None, prefix=(), cwd=None, wait=True):
         self.tmp, self.token, self.port = Path(tmp), token, free_port()
         self.log_path = self.tmp / f"execd-{self.port}.log"
-        flags = ["--listen", f"127.0.0.1:{self.port}", *args]
+        flags = ["--listen", f"127.0.0.1:{self.port}"]
+        if "JUPYTER_PORT" not in (env or {}):
+            flags += ["--jupyter-port", "0"]  # one that all would share
+        flags += args
         if init:
             flags.append("--init")
         if words:

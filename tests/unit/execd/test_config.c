@@ -99,6 +99,7 @@ static void config__has_defaults(void **state)
 	assert_null(s.config.entrypoint);
 	assert_false(s.config.init);
 	assert_int_equal(s.config.jupyter_poll_ms, 100);
+	assert_int_equal(s.config.runtime_port, 44771);
 	assert_int_equal(s.log_level, LOG_INFO);
 }
 
@@ -243,6 +244,24 @@ static void config__takes_the_program_of_an_init(void **state)
 	assert_null(s.config.entrypoint);
 }
 
+static void config__takes_the_port_of_the_runtime(void **state)
+{
+	struct execd_settings s;
+	struct diag d = { 0 };
+
+	(void)state;
+	assert_int_equal(setenv("JUPYTER_PORT", "45000", 1), 0);
+	assert_int_equal(reads(NULL, &s, &d), 0);
+	assert_int_equal(s.config.runtime_port, 45000);
+	assert_int_equal(reads(WORDS("--jupyter-port", "0"), &s, &d), 0);
+	assert_int_equal(s.config.runtime_port, 0);
+	/* what is said of it is the sandbox's: no reason not to start */
+	assert_int_equal(setenv("JUPYTER_PORT", "notebook", 1), 0);
+	assert_int_equal(reads(NULL, &s, &d), 0);
+	assert_int_equal(s.config.runtime_port, 0);
+	assert_int_equal(unsetenv("JUPYTER_PORT"), 0);
+}
+
 static void config__says_what_is_wrong(void **state)
 {
 	static const struct {
@@ -257,6 +276,8 @@ static void config__says_what_is_wrong(void **state)
 		{ { "--jupyter-host", "https://a" }, "expected http://" },
 		{ { "--jupyter-idle-poll-interval", "0" }, "1ms to 60s" },
 		{ { "--jupyter-idle-poll-interval", "1h" }, "1ms to 60s" },
+		{ { "--jupyter-port", "65536" }, "65535, or 0 for none" },
+		{ { "--jupyter-port", "x" }, "expected a port from 1" },
 		{ { "--shell", "bash" }, "expected an absolute path" },
 		{ { "--init=maybe" }, "expected true or false" },
 		{ { "--log-level", "loud" }, "expected error, warn" },
@@ -324,6 +345,7 @@ int main(void)
 		TEST(config__reads_the_token_from_a_file),
 		TEST(config__forgets_a_token_that_comes_once),
 		TEST(config__takes_the_program_of_an_init),
+		TEST(config__takes_the_port_of_the_runtime),
 		TEST(config__says_what_is_wrong),
 		TEST(config__keeps_secrets_out_of_sentences),
 		TEST(config__takes_what_others_of_its_kind_take),
