@@ -53,6 +53,23 @@ class Api:
         connection.close()
         return reply.status, json.loads(text) if text else None
 
+    def endpoint(self, sandbox, port, query=""):
+        status, value = self.call("GET", f"/v1/sandboxes/{sandbox}/endpoints/{port}{query}")
+        assert status == 200, (status, value)
+        return value
+
+    def reach(self, endpoint, path="", headers=None, method="GET", body=None):
+        """A request to what an endpoint says, without a scheme as it is."""
+        at, _, prefix = endpoint.partition("/")
+        host, port = at.rsplit(":", 1)
+        connection = http.client.HTTPConnection(host, int(port))
+        connection.sock = socket_in(self.lab.gw, (host, int(port)))
+        connection.request(method, f"/{prefix}{path}", body, headers or {})
+        reply = connection.getresponse()
+        text = reply.read().decode(errors="replace")
+        connection.close()
+        return reply.status, text
+
     def create(self, expect=202, **more):
         body = {"image": {"uri": "lab:1"}, "entrypoint": ["sleep", "infinity"],
                 "resourceLimits": {"cpu": "500m", "memory": "256Mi"}, "timeout": 600,

@@ -21,7 +21,8 @@ from client import Api  # noqa: E402
 from daemon import Docker  # noqa: E402
 from lab import BIN, Lab  # noqa: E402
 
-PORT = 8080
+PORT, INGRESS = 8080, 8081
+ROUTE_KEYS = "# signs\nk=AAECAwQFBgcICQoLDA0ODw==\n"
 
 
 def ground():
@@ -68,7 +69,8 @@ class Node:
 def node():
     base = ground()
     lab = Lab(sandboxes=0, tag="d", config={
-        "lifecycle": {"listen": f"127.0.0.1:{PORT}", "insecure": True}})
+        "lifecycle": {"listen": f"127.0.0.1:{PORT}", "insecure": True},
+        "ingress": {"listen": f"127.0.0.1:{INGRESS}"}})
     # the path of a socket is short, and the data is not for a memory disk
     folder = Path(tempfile.mkdtemp(prefix="spd-", dir="/var/tmp"))
     docker = Docker(lab, folder)
@@ -84,6 +86,9 @@ def node():
             "execd": os.environ.get("SALLYPORT_EXECD", str(BIN / "sallyport-execd")),
             "dockerSocket": str(docker.socket), "hostPaths": [str(folder / "shared")]}
         (folder / "shared").mkdir()
+        (folder / "route.keys").write_text(ROUTE_KEYS)
+        (folder / "route.keys").chmod(0o600)
+        lab.extra_config["ingress"]["keysFile"] = str(folder / "route.keys")
         lab.configure(pins={f"{n}.lab.test": ["10.212.2.2", "fd12:2::2"]
                             for n in ("api", "plain", "git")})
         lab.start()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lifecycle API tells a client holds: ports, links, snapshots, texts."""
+import time
+
+SERVER = ["python3", "-m", "http.server", "8000", "--directory", "/srv"]
+WRITER = ["bash", "-c", "mkdir -p /srv; echo kept > /srv/file; echo written; exec sleep infinity"]
+READER = ["bash", "-c", "mkdir -p /srv; echo hello > /srv/file; exec " + " ".join(SERVER)]
+
+
+def served(node, endpoint, path, headers=None, seconds=15):
+    """Until the server inside has begun to listen."""
+    end = time.monotonic() + seconds
+    while True:
+        status, text = node.api.reach(endpoint, path, headers)
+        if status not in (502, 503) or time.monotonic() > end:
+            return status, text
+        time.sleep(0.1)
+
+
+def test_execd_behind_its_token(node):
+    box = node.api.create()["id"]
+    endpoint = node.api.endpoint(box, 44772)
+    assert endpoint["endpoint"] == f"127.0.0.1:8081/sandboxes/{box}/proxy/44772"
+    assert list(endpoint["headers"]) == ["X-EXECD-ACCESS-TOKEN"]
+    assert node.api.reach(endpoint["endpoint"], "/ping", endpoint["headers"])[0] == 200
+    assert node.api.reach(endpoint["endpoint"], "/ping")[0] == 401
+    assert node.api.reach(endpoint["endpoint"], "/ping",
+                          {"X-EXECD-ACCESS-TOKEN": "x" * 43})[0] == 401
+    node.api.delete(box)
+    assert node.api.reach(endpoint["endpoint"], "/ping", endpoint["headers"])[0] == 404
+
+
+def test_a_port_by_both_ways(node):
+    box = node.api.create(entrypoint=READER)["id"]
+    at = node.api.endpoint(box, 8000)
+    assert "headers" not in at
+    assert served(node, at["endpoint"], "/file") == (200, "hello\n")
+    # the lifecycle listener passes it on
+    by_hand = f"127.0.0.1:8080/v1/sandboxes/{box}/proxy/8000"
+    assert node.api.reach(by_hand, "/file") == (200, "hello\n")
+    assert node.api.reach(by_hand, "/none")[0] == 404
+    assert node.api.call("POST", f"/v1/sandboxes/{box}/pause")[0] == 202
+    assert node.api.reach(at["endpoint"], "/file")[0] == 503
+    assert node.api.call("POST", f"/v1/sandboxes/{box}/resume")[0] == 202
+    assert served(node, at["endpoint"], "/file") == (200, "hello\n")
+    node.api.delete(box)
+
+
+def test_a_secured_port_and_a_link_to_it(node):
+    box = node.api.create(entrypoint=READER, secureAccess=True)["id"]
+    at = node.api.endpoint(box, 8000)
+    assert served(node, at["endpoint"], "/file", at["headers"]) == (200, "hello\n")
+    assert node.api.reach(at["endpoint"], "/file")[0] == 401
+    link = node.api.endpoint(box, 8000, f"?expires={int(time.time()) + 60}")
+    assert "headers" not in link
+    assert node.api.reach(link["endpoint"], "/file") == (200, "hello\n")
+    other = link["endpoint"].replace("/8000/", "/8001/")
+    assert node.api.reach(other, "/file")[0] == 401
+    node.api.delete(box)
+
+
+def test_a_snapshot_and_what_is_made_of_it(node):
+    box = node.api.create(entrypoint=WRITER)["id"]
+    node.lab.wait(lambda: "written" in logs(node, box), 10, "the file to be written")
+    status, kept = node.api.call("POST", f"/v1/sandboxes/{box}/snapshots", {"name": "one"})
+    assert (status, kept["status"]["state"]) == (202, "Creating")
+    snapshot = f"/v1/snapshots/{kept['id']}"
+    ready = node.lab.wait(
+        lambda: (s := node.api.call("GET", snapshot)[1])["status"]["state"] == "Ready" and s,
+        60, "the snapshot")
+    assert "reason" not in ready["status"] and ready["createdAt"] == kept["createdAt"]
+    node.api.delete(box)
+    made = node.api.create(image=None, snapshotId=kept["id"], entrypoint=SERVER)
+    assert made["snapshotId"] == kept["id"]
+    at = node.api.endpoint(made["id"], 8000)
+    assert served(node, at["endpoint"], "/file") == (200, "kept\n")
+    assert node.api.call("DELETE", snapshot)[0] == 409
+    node.api.delete(made["id"])
+    assert node.api.call("DELETE", snapshot) == (204, None)
+    assert kept["id"] not in node.docker.cli("images").stdout
+    assert node.api.call("GET", snapshot)[0] == 404
+
+
+def logs(node, box):
+    return node.api.call("GET", f"/v1/sandboxes/{box}/diagnostics/logs?scope=container")[1][
+        "content"]
+
+
+def test_renewed_by_use(node):
+    box = node.api.create(timeout=60, extensions={"access.renew.extend.seconds": "300"})
+    at = node.api.endpoint(box["id"], 44772)
+    assert node.api.reach(at["endpoint"], "/ping", at["headers"])[0] == 200
+    node.lab.wait(lambda: node.api.get(box["id"])["expiresAt"] > box["expiresAt"], 10,
+                  "the expiry to move")
+    node.api.delete(box["id"])
