@@ -221,6 +221,8 @@ static void publish_all(struct control *c)
 	publish_bindings(c->gateway, c->node);
 	publish_policies(c->gateway, &c->policies, &c->sandboxes, true);
 	inside_publish_all(c->lifecycle);
+	if (!c->lifecycle)
+		publish_route_keys(c->gateway, buf_peek(&c->route_keys));
 	gateway_link_sync(c->gateway, on_all_synced, c);
 }
 
@@ -442,6 +444,7 @@ struct control *control_free(struct control *c)
 	buf_fini(&c->node_json);
 	buf_fini(&c->ca_pem);
 	buf_fini(&c->ca_bundle);
+	buf_wipe(&c->route_keys);
 	free(c);
 	return NULL;
 }

@@ -65,6 +65,8 @@ struct control {
 	struct tokens tokens;
 	struct buf node_json; /* as last published */
 	struct buf ca_pem, ca_bundle;
+	struct buf route_keys; /* of an ingress without lifecycle API: the
+				  file, for the gateway */
 	struct lifecycle *lifecycle; /* NULL: it is off */
 	struct list status_calls;    /* questions to the supervisor */
 };

@@ -172,3 +172,14 @@ void publish_node(struct gateway_link *g, struct span json)
 	fd = memfd_of(json);
 	gateway_link_send(g, MSG_CONTROL_NODE, &body, fd);
 }
+
+void publish_route_keys(struct gateway_link *g, struct span text)
+{
+	const struct msg_scope body = { .size = text.len };
+	int fd CLEANUP_FD = -1;
+
+	if (!gateway_link_is_up(g))
+		return;
+	fd = text.len ? memfd_of(text) : -1;
+	gateway_link_send(g, MSG_CONTROL_INGRESS_KEYS, &body, fd);
+}

@@ -30,3 +30,5 @@ void publish_ingress_drop(struct gateway_link *g, const struct sandbox *s);
 void publish_bindings(struct gateway_link *g, const struct vault_state *s);
 /* json: pins, hosts, upstreams, own addresses (node.h). */
 void publish_node(struct gateway_link *g, struct span json);
+/* The keys of signed routes, as their file has them; none when empty. */
+void publish_route_keys(struct gateway_link *g, struct span text);

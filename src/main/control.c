@@ -74,11 +74,11 @@ static void open_lifecycle(const struct config *config, struct opened *o)
 
 	o->lifecycle_fd = -1;
 	lifecycle_secrets_init(&o->secrets);
+	if (lifecycle_secrets_load(config, &o->secrets, &d))
+		die("the keys of the lifecycle API or the ingress", d.msg);
 	if (!config->lifecycle_listen.port)
 		return;
 	addr_text_port(&config->lifecycle_listen, at, sizeof(at));
-	if (lifecycle_secrets_load(config, &o->secrets, &d))
-		die("the keys of the lifecycle API", d.msg);
 	if (config->lifecycle_insecure)
 		log_warn("the lifecycle API at %s asks nobody for a key: who "
 			 "reaches it can make containers on this node",
@@ -126,6 +126,10 @@ static struct control *start(struct loop *loop, const struct config *config,
 		r = lifecycle_listen(c, o);
 	if (r)
 		die("the listeners of the admin API", err_text(r));
+	if (!c->lifecycle) {
+		c->route_keys = o->secrets.routes_text;
+		o->secrets.routes_text = (struct buf){ 0 };
+	}
 	return c;
 }
 

@@ -251,6 +251,60 @@ def test_a_secured_sandbox(lab):
     assert r.status == 503 and "no keys" in r.text
 
 
+KEYS = {"a": b"0123456789abcdef", "b": b"another key of the lab"}
+
+
+def signed(sandbox, port, key="a", expires=None):
+    """A route as the contract has it: base 36, 32 bits of SHA-256."""
+    expires, digits = int(expires or time.time() + 60), "0123456789abcdefghijklmnopqrstuvwxyz"
+    text = ""
+    while expires:
+        text, expires = digits[expires % 36] + text, expires // 36
+    canonical = f"v1\nshort\n{sandbox.id}\n{port}\n{text}\n".encode()
+    inner = b"".join(len(x).to_bytes(4, "big") + x for x in (KEYS[key], canonical))
+    return text, hashlib.sha256(inner).hexdigest()[:8] + key
+
+
+@pytest.fixture(scope="module")
+def keyed(lab):
+    """The same daemon with keys, until the end of the module."""
+    import base64
+    file = lab.tmp / "route.keys"
+    file.write_text("# of the lab\n" + "".join(f"{k}={base64.b64encode(v).decode()}\n" for k, v in KEYS.items()))
+    file.chmod(0o600)
+    lab.stop()
+    config = json.loads(lab.config_path.read_text())
+    config["ingress"]["keysFile"] = str(file)
+    lab.config_path.write_text(json.dumps(config))
+    lab.start()
+    yield lab
+
+
+@pytest.mark.parametrize("form", ["uri", "header", "other-key"])
+def test_signed_routes(keyed, form):
+    two = keyed.sandboxes[1]
+    expires, signature = signed(two, 8000, "b" if form == "other-key" else "a")
+    where, headers = (f"/{two.id}/8000/{expires}/{signature}/deep?q", {}) if form != "header" else \
+        ("/deep?q", {"OpenSandbox-Ingress-To": f"{two.id}-8000-{expires}-{signature}"})
+    r = ask(keyed, where, headers=headers)
+    assert r.status == 200 and r.seen["path"] == "/deep?q", r.text
+    assert signature not in keyed.audit_path.read_text() + keyed.log()
+    for bad in (signed(two, 8001), signed(two, 8000, expires=time.time() - 5)):
+        r = ask(keyed, f"/{two.id}/8000/{bad[0]}/{bad[1]}/deep")
+        assert r.status == 401 and r.text.startswith(PREFIX)
+
+
+def test_failed_signatures_are_few(keyed):
+    two = keyed.sandboxes[1]
+    expires, signature = signed(two, 8000)
+    wrong = ("0" if signature[0] != "0" else "1") + signature[1:]
+    seen = [ask(keyed, f"/{two.id}/8000/{expires}/{wrong}/").status for _ in range(12)]
+    assert seen[-1] == 429 and set(seen) == {401, 429}
+    r = ask(keyed, f"/{two.id}/8000/{expires}/{signature}/")
+    assert r.status == 429 and 0 < int(r.headers["Retry-After"]) <= 7
+    assert ask(keyed, path(two, 8000), headers={"OpenSandbox-Secure-Access": SECURE}).status == 200
+
+
 def test_what_is_not_for_the_inside(lab):
     made_up = {"OPEN-SANDBOX-API-KEY": "k", "OPENSANDBOX-EGRESS-AUTH": "e", "X-EXECD-ACCESS-TOKEN": "x",
                "Forwarded": "for=1.2.3.4", "X-Forwarded-For": "1.2.3.4", "X-Forwarded-Host": "h",

@@ -4,15 +4,12 @@
 #include "src/control/lifecycle/inside.h"
 
 #include <assert.h>
-#include <unistd.h>
 
-#include "src/base/err.h"
-#include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/gateway_link.h"
 #include "src/control/lifecycle/lifecycle.h"
+#include "src/control/publish.h"
 #include "src/control/tokens.h"
-#include "src/io/chan.h"
 #include "src/role/msg.h"
 
 static_assert((int)MSG_HASH_SIZE == (int)TOKEN_HASH_SIZE, "hashes agree");
@@ -57,23 +54,6 @@ void inside_drop(struct lifecycle *l, struct span id)
 				  &body, -1);
 }
 
-static void keys_publish(struct lifecycle *l)
-{
-	struct span text = buf_peek(&l->secrets.routes_text);
-	struct msg_scope body = { .size = text.len };
-	int fd = text.len ? chan_memfd(text) : -1;
-
-	if (text.len && fd < 0) {
-		log_error("the gateway gets no keys of signed routes: %s",
-			  err_text(fd));
-		return;
-	}
-	gateway_link_send(l->control->gateway, MSG_CONTROL_INGRESS_KEYS, &body,
-			  fd);
-	if (fd >= 0)
-		close(fd);
-}
-
 void inside_publish_all(struct lifecycle *l)
 {
 	size_t cursor = 0;
@@ -81,7 +61,8 @@ void inside_publish_all(struct lifecycle *l)
 
 	if (!l)
 		return;
-	keys_publish(l);
+	publish_route_keys(l->control->gateway,
+			   buf_peek(&l->secrets.routes_text));
 	while ((b = map_next(&l->boxes.by_id, &cursor, NULL)))
 		inside_publish(l, b);
 }
