@@ -81,6 +81,9 @@ struct httpd_ops {
 	/* May be NULL. A head was read, and nothing of it looked at: headers
 	 * that every reply is to have may be set. */
 	void (*begin)(void *ctx, struct httpd_request *r);
+	/* Errors are text/plain, the sentence alone and a newline, and so is
+	 * what .refusal says; not {"code", "message"}. */
+	bool text_errors;
 };
 
 /* 0 = the default of that limit. A connection too many takes the place of one

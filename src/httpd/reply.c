@@ -176,12 +176,33 @@ void reply_put(struct httpd_request *r, unsigned status, const char *type,
 	body_drop(r);
 }
 
+const char *reply_error_type(const struct httpd_request *r)
+{
+	return r->httpd && r->httpd->ops->text_errors
+		       ? "text/plain; charset=utf-8"
+		       : "application/json";
+}
+
+static void error_put_text(struct httpd_request *r, unsigned status,
+			   const char *message)
+{
+	struct buf body = BUF_INIT(MESSAGE_MAX + REPLY_OVERHEAD);
+
+	must(!buf_putf(&body, "%.*s\n", MESSAGE_MAX, message));
+	reply_put(r, status, reply_error_type(r), buf_peek(&body));
+	buf_fini(&body);
+}
+
 void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
 		     const char *message)
 {
 	struct buf body = BUF_INIT(MESSAGE_MAX * 6 + REPLY_OVERHEAD);
 	struct json_out o;
 
+	if (r->httpd && r->httpd->ops->text_errors) {
+		error_put_text(r, status, message);
+		return;
+	}
 	json_start(&o, &body);
 	json_open_object(&o, NULL);
 	json_put_str(&o, "code", code);

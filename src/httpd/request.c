@@ -80,7 +80,7 @@ static enum step refuse_peer(struct httpd_request *r, unsigned status)
 		body = h->ops->refusal(h->ctx, status);
 	if (body) {
 		r->last = true;
-		reply_put(r, status, "application/json", span_str(body));
+		reply_put(r, status, reply_error_type(r), span_str(body));
 		return STEP_AGAIN;
 	}
 	if (status == 401)

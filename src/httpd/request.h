@@ -177,6 +177,7 @@ void reply_put(struct httpd_request *r, unsigned status, const char *type,
 	       struct span body);
 void reply_put_error(struct httpd_request *r, unsigned status, const char *code,
 		     const char *message);
+const char *reply_error_type(const struct httpd_request *r);
 /* Makes room in .out for a head and len bytes more, and puts the status line
  * and every header but those of the body. */
 void reply_head_put(struct httpd_request *r, unsigned status, const char *type,
