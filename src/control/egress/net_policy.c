@@ -14,6 +14,7 @@
 #include "src/base/buf.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
+#include "src/base/map.h"
 #include "src/text/json.h"
 
 enum { ARENA_MAX = 4 * 1024 * 1024, OWN_MAX = 8 * 1024 * 1024 };
@@ -142,15 +143,40 @@ int net_policy_parse(const struct json *j, struct net_policy **ret,
 
 /* -- merging -------------------------------------------------------------- */
 
-static bool has_target(const struct net_rule *rules, unsigned count,
-		       struct span target)
-{
-	unsigned i;
+/* A set of them, lower-cased. */
+struct targets {
+	struct map map;
+	struct arena scratch;
+};
 
-	for (i = 0; i < count; i++)
-		if (span_eq_nocase(rules[i].target, target))
-			return true;
-	return false;
+static void targets_init(struct targets *t)
+{
+	map_init(&t->map);
+	arena_init(&t->scratch, ARENA_MAX);
+}
+
+/* What did not fit was not looked up: then nothing of it counts. */
+static int targets_fini(struct targets *t, struct diag *d)
+{
+	bool overflowed = arena_overflowed(&t->scratch);
+
+	map_fini(&t->map);
+	arena_fini(&t->scratch);
+	return !overflowed ? 0
+			   : diag_set(d, 0, 0,
+				      "targets of more than %d bytes together",
+				      ARENA_MAX);
+}
+
+static bool targets_have(struct targets *t, struct span target)
+{
+	return map_find(&t->map, arena_dup_lower(&t->scratch, target));
+}
+
+/* False: it was there. */
+static bool targets_add(struct targets *t, struct span target)
+{
+	return !map_set(&t->map, arena_dup_lower(&t->scratch, target), t);
 }
 
 static void add(struct net_policy *p, const struct net_rule *rule)
@@ -162,19 +188,21 @@ static void add(struct net_policy *p, const struct net_rule *rule)
 }
 
 /* The first of equal targets in front, then what they do not name. */
-static void merge(struct net_policy *p, const struct net_policy *front,
-		  const struct net_policy *base)
+static int merge(struct net_policy *p, const struct net_policy *front,
+		 const struct net_policy *base, struct diag *d)
 {
-	unsigned i, own;
+	struct targets named;
+	unsigned i;
 
+	targets_init(&named);
 	for (i = 0; i < front->count; i++)
-		if (!has_target(p->rules, p->count, front->rules[i].target))
+		if (targets_add(&named, front->rules[i].target))
 			add(p, &front->rules[i]);
-	own = p->count;
 	for (i = 0; i < base->count; i++)
-		if (!has_target(p->rules, own, base->rules[i].target))
+		if (!targets_have(&named, base->rules[i].target))
 			add(p, &base->rules[i]);
 	p->default_allow = base->default_allow;
+	return targets_fini(&named, d);
 }
 
 int net_policy_patch(const struct net_policy *base, const struct json *rules,
@@ -198,30 +226,21 @@ int net_policy_patch(const struct net_policy *base, const struct json *rules,
 		return r;
 	}
 	p = policy_new(front->count + base->count);
-	merge(p, front, base);
+	r = merge(p, front, base, d);
 	net_policy_free(front);
 	*total = p->count;
-	if (p->count > NET_RULES_MAX) {
+	if (!r && p->count > NET_RULES_MAX) {
 		net_policy_free(p);
 		return NET_POLICY_E_MANY;
 	}
-	return finish(p, 0, ret, d);
-}
-
-static bool is_named(const struct json *targets, struct span target)
-{
-	json_for_each(t, targets)
-	{
-		if (span_eq_nocase(span_trim(json_text(t)), target))
-			return true;
-	}
-	return false;
+	return finish(p, r, ret, d);
 }
 
 int net_policy_remove(const struct net_policy *base, const struct json *targets,
 		      struct net_policy **ret, unsigned *removed,
 		      struct diag *d)
 {
+	struct targets named;
 	struct net_policy *p;
 	unsigned i;
 
@@ -232,7 +251,9 @@ int net_policy_remove(const struct net_policy *base, const struct json *targets,
 	if (!json_count(targets))
 		return diag_set(d, 0, 0, "empty array");
 	if (json_count(targets) > NET_RULES_MAX)
-		return NET_POLICY_E_MANY;
+		return diag_set(d, 0, 0,
+				"found %zu targets, expected at most %d",
+				json_count(targets), NET_RULES_MAX);
 	json_for_each(t, targets)
 	{
 		if (json_kind(t) != JSON_KIND_STRING)
@@ -242,11 +263,16 @@ int net_policy_remove(const struct net_policy *base, const struct json *targets,
 	}
 	p = policy_new(base->count);
 	p->default_allow = base->default_allow;
+	targets_init(&named);
+	json_for_each(t, targets)
+	{
+		(void)targets_add(&named, span_trim(json_text(t)));
+	}
 	for (i = 0; i < base->count; i++)
-		if (!is_named(targets, base->rules[i].target))
+		if (!targets_have(&named, base->rules[i].target))
 			add(p, &base->rules[i]);
 	*removed = base->count - p->count;
-	return finish(p, 0, ret, d);
+	return finish(p, targets_fini(&named, d), ret, d);
 }
 
 /* -- writing -------------------------------------------------------------- */

@@ -34,8 +34,8 @@ struct net_policy {
 	struct arena arena;
 };
 
-/* Each of the four: 0 and *ret; -EINVAL with d; NET_POLICY_E_MANY, *total
- * rules would be more than NET_RULES_MAX. */
+/* Each of the three: 0 and *ret; -EINVAL with d; NET_POLICY_E_MANY (of those
+ * with total), *total rules would be more than NET_RULES_MAX. */
 
 /* NULL or an empty object: deny everything. Unknown members are passed over. */
 WUNRES int net_policy_parse(const struct json *j, struct net_policy **ret,
