@@ -125,3 +125,18 @@ int binding_emit(const struct binding *b, bool with_revision, struct buf *buf)
 	json_close(&o);
 	return json_done(&o);
 }
+
+void binding_emit_shown(struct json_out *o, const struct binding *b,
+			uint64_t revision)
+{
+	json_open_object(o, NULL);
+	json_put_text(o, "name", b->name);
+	json_put_u64(o, "revision", revision);
+	match_emit(o, b);
+	json_open_object(o, "auth");
+	json_put_str(o, "type", binding_auth_name(b->auth));
+	if (b->auth == BINDING_AUTH_API_KEY)
+		json_put_text(o, "name", b->headers[0].name);
+	json_close(o);
+	json_close(o);
+}

@@ -98,6 +98,11 @@ struct binding *binding_free(struct binding *b);
  * one and with_revision. 0 or -ENOBUFS. */
 WUNRES int binding_emit(const struct binding *b, bool with_revision,
 			struct buf *buf);
+struct json_out;
+/* As the contract shows one (2.4): of what it injects only the type, and the
+ * header of an API key. */
+void binding_emit_shown(struct json_out *o, const struct binding *b,
+			uint64_t revision);
 const char *binding_auth_name(enum binding_auth auth);
 
 /* Could one request match both at equal precedence? */

@@ -60,6 +60,8 @@ const char *vault_kind_name(uint8_t kind)
 		return "box";
 	case VAULT_SNAPSHOT:
 		return "snapshot";
+	case VAULT_NET_POLICY:
+		return "network policy";
 	case VAULT_CA_KEY:
 		return "CA key";
 	case VAULT_CA_CERT:

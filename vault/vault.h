@@ -34,6 +34,7 @@ enum vault_kind {
 	VAULT_TOKEN = 5,
 	VAULT_BOX = 6,
 	VAULT_SNAPSHOT = 7,
+	VAULT_NET_POLICY = 8,
 	VAULT_CA_KEY = 64, /* in scope VAULT_OWN_SCOPE */
 	VAULT_CA_CERT = 65,
 	VAULT_KIND_MAX = 255,

@@ -134,11 +134,27 @@ static bool wish_claim(struct control *c, const void *data, struct map *claims)
 	       c->policies.api_count + CHANGES_TOGETHER_MAX <= POLICY_API_MAX;
 }
 
+static bool is_of_sandbox(const struct control *c, const struct wish *w)
+{
+	return net_policies_own(&c->net_policies, span_str(w->name));
+}
+
+static enum change_step refuse_of_sandbox(const struct wish *w,
+					  struct refusal *no)
+{
+	return api_refuse(no, 409, "OF_SANDBOX",
+			  "policy \"%s\" is that of a sandbox of the lifecycle "
+			  "API; change it through its egress API",
+			  w->name);
+}
+
 static enum change_step put_check(struct control *c, void *data,
 				  struct refusal *no)
 {
 	struct wish *w = data;
 
+	if (is_of_sandbox(c, w))
+		return refuse_of_sandbox(w, no);
 	if (w->error == -ENOBUFS)
 		return api_refuse(no, 413, "POLICY_TOO_LARGE",
 				  "a policy put by API has at most %d bytes; "
@@ -256,6 +272,8 @@ static enum change_step delete_check(struct control *c, void *data,
 	if (!e)
 		return api_refuse(no, 404, "NOT_FOUND",
 				  "there is no such policy");
+	if (is_of_sandbox(c, w))
+		return refuse_of_sandbox(w, no);
 	if (!e->from_api)
 		return api_refuse(no, 409, "IN_FILE",
 				  "policy \"%s\" is defined in %s, line %u",

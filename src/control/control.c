@@ -10,11 +10,11 @@
 
 #include "certs/trust.h"
 #include "src/base/err.h"
-#include "src/base/fd.h"
 #include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/control/api.h"
 #include "src/control/audit_tail.h"
+#include "src/control/egress/egress_api.h"
 #include "src/control/file.h"
 #include "src/control/gateway_link.h"
 #include "src/control/lifecycle/inside.h"
@@ -219,6 +219,7 @@ static void publish_all(struct control *c)
 		return;
 	publish_node(c->gateway, buf_peek(&c->node_json));
 	publish_bindings(c->gateway, c->node);
+	vault_scopes_publish(&c->scopes, c->gateway);
 	publish_policies(c->gateway, &c->policies, &c->sandboxes, true);
 	inside_publish_all(c->lifecycle);
 	if (!c->lifecycle)
@@ -241,14 +242,12 @@ static void on_gateway_accuse(void *ctx)
 	accuse(ctx, ROLE_GATEWAY);
 }
 
-/* Without an egress API the client is told that nobody answers. */
 static void on_egress_client(void *ctx, const struct msg_ingress_client *client,
 			     int fd)
 {
-	(void)ctx;
-	log_debug("a client of the egress API of %s goes: there is none",
-		  client->id);
-	(void)fd_close(fd);
+	struct control *c = ctx;
+
+	egress_api_serve(c->egress, fd, client);
 }
 
 static void on_accessed(void *ctx, const char *id)
@@ -377,6 +376,8 @@ static struct control *control_alloc(struct loop *loop,
 	c->trust = trust;
 	c->exit_status = EXIT_FAILURE;
 	change_queue_init(&c->changes);
+	vault_scopes_init(&c->scopes);
+	net_policies_init(&c->net_policies);
 	sandboxes_init(&c->sandboxes);
 	locks_init(&c->locks);
 	policies_init(&c->policies);
@@ -402,6 +403,8 @@ int control_new(struct loop *loop, const struct config *config,
 	r = links_new(c, supervisor_fd);
 	if (!r)
 		r = api_new(c, &c->httpd);
+	if (!r)
+		r = egress_api_new(c, &c->egress);
 	if (!r)
 		r = watches_new(c);
 	if (!r)
@@ -432,12 +435,15 @@ struct control *control_free(struct control *c)
 	lifecycle_free(c->lifecycle);
 	audit_tails_free(c->tails);
 	httpd_free(c->httpd);
+	egress_api_free(c->egress);
 	file_watch_free(c->policy_watch);
 	timer_stop(&c->node_timer);
 	timer_stop(&c->drain_timer);
 	timer_stop(&c->rest_timer);
 	chan_free(c->supervisor);
 	vault_state_free(c->node);
+	vault_scopes_fini(&c->scopes);
+	net_policies_fini(&c->net_policies);
 	sandboxes_fini(&c->sandboxes);
 	policies_fini(&c->policies);
 	tokens_fini(&c->tokens);

@@ -18,15 +18,18 @@
 
 #include "src/base/buf.h"
 #include "src/control/change.h"
+#include "src/control/egress/net_policies.h"
 #include "src/control/locks.h"
 #include "src/control/policies.h"
 #include "src/control/sandboxes.h"
 #include "src/control/tokens.h"
+#include "src/control/vault_scopes.h"
 #include "src/io/loop.h"
 
 struct audit_tails;
 struct chan;
 struct config;
+struct egress_api;
 struct file_watch;
 struct gateway_link;
 struct httpd;
@@ -59,6 +62,8 @@ struct control {
 	bool ever_loaded;  /* publishing may begin */
 	struct load *load; /* a reading that runs */
 	struct vault_state *node;
+	struct vault_scopes scopes; /* of sandboxes */
+	struct net_policies net_policies;
 	struct sandboxes sandboxes;
 	struct locks locks;
 	struct policies policies;
@@ -67,6 +72,7 @@ struct control {
 	struct buf ca_pem, ca_bundle;
 	struct buf route_keys; /* of an ingress without lifecycle API: the
 				  file, for the gateway */
+	struct egress_api *egress;
 	struct lifecycle *lifecycle; /* NULL: it is off */
 	struct list status_calls;    /* questions to the supervisor */
 };

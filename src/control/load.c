@@ -10,10 +10,12 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/control/control.h"
+#include "src/control/egress/net_policies.h"
 #include "src/control/gateway_link.h"
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/control/publish.h"
 #include "src/control/vault_link.h"
+#include "src/control/vault_scopes.h"
 #include "src/control/vault_state.h"
 #include "src/text/json.h"
 
@@ -22,6 +24,12 @@ struct load {
 	struct control *control; /* NULL: given up */
 	unsigned step;
 	struct vault_state *node;
+	struct vault_state *reading; /* credentials and bindings go there */
+	struct vault_scopes scopes;
+	const char *scope;   /* the one being read; of a box */
+	size_t scope_cursor; /* of the boxes whose scopes were read */
+	struct net_policy_texts net_texts;
+	struct net_policies net_policies;
 	struct sandboxes sandboxes;
 	struct tokens tokens;
 	struct boxes boxes;
@@ -48,6 +56,9 @@ static void stored_policies_free(struct list *all)
 static void load_destroy(struct load *l)
 {
 	vault_state_free(l->node);
+	vault_scopes_fini(&l->scopes);
+	net_policy_texts_fini(&l->net_texts);
+	net_policies_fini(&l->net_policies);
 	sandboxes_fini(&l->sandboxes);
 	tokens_fini(&l->tokens);
 	boxes_fini(&l->boxes);
@@ -74,7 +85,7 @@ static void on_credential(void *ctx, const struct msg_record *record,
 	struct load *l = ctx;
 
 	(void)value; /* never there */
-	vault_state_put_credential(l->node, span_str(record->name),
+	vault_state_put_credential(l->reading, span_str(record->name),
 				   record->revision);
 }
 
@@ -89,7 +100,7 @@ static void on_binding(void *ctx, const struct msg_record *record,
 	if (json_parse(value, &j, &d) || binding_parse(j, &b, &d))
 		complain("binding", record, &d);
 	else
-		vault_state_put_binding(l->node, b, record->revision);
+		vault_state_put_binding(l->reading, b, record->revision);
 }
 
 static void on_sandbox(void *ctx, const struct msg_record *record,
@@ -105,12 +116,9 @@ static void on_sandbox(void *ctx, const struct msg_record *record,
 		sandboxes_put(&l->sandboxes, s);
 }
 
-static void on_policy(void *ctx, const struct msg_record *record,
-		      struct span value)
+static void policy_keep(struct load *l, struct span name, struct span value)
 {
-	struct span name = span_str(record->name);
 	struct stored_policy *p = must_alloc(sizeof(*p) + name.len + value.len);
-	struct load *l = ctx;
 
 	memcpy(p->bytes, name.ptr, name.len);
 	memcpy(p->bytes + name.len, value.ptr, value.len);
@@ -118,6 +126,22 @@ static void on_policy(void *ctx, const struct msg_record *record,
 	p->text = span_of(p->bytes + name.len, value.len);
 	list_init(&p->link);
 	list_push(&l->policies, &p->link);
+}
+
+static void on_policy(void *ctx, const struct msg_record *record,
+		      struct span value)
+{
+	policy_keep(ctx, span_str(record->name), value);
+}
+
+static void on_net_policy(void *ctx, const struct msg_record *record,
+			  struct span value)
+{
+	const struct diag none = { 0 };
+	struct load *l = ctx;
+
+	if (!net_policy_texts_add(&l->net_texts, span_str(record->name), value))
+		complain("network policy", record, &none);
 }
 
 static void on_token(void *ctx, const struct msg_record *record,
@@ -205,6 +229,46 @@ static void exchange_policies(struct control *c, const struct load *l)
 	}
 }
 
+/* What is enforced of the network policies of sandboxes. */
+static void net_policies_apply(struct load *l)
+{
+	struct buf text CLEANUP(buf_fini) = BUF_INIT(NET_POLICY_OWN_MAX);
+	const struct net_policy *p;
+	char name[NET_POLICY_NAME_SIZE];
+	size_t cursor = 0;
+	struct json_out o;
+	struct span id;
+
+	net_policy_texts_parse(&l->net_texts, &l->net_policies);
+	while (map_next(&l->net_policies.by_id, &cursor, &id)) {
+		p = net_policies_find(&l->net_policies, id);
+		net_policies_name(id, name);
+		buf_clear(&text);
+		json_start(&o, &text);
+		net_policy_emit_own(&o, p, id);
+		if (!json_done(&o))
+			policy_keep(l, span_str(name), buf_peek(&text));
+	}
+}
+
+static void exchange_net_policies(struct control *c, struct load *l)
+{
+	struct net_policies old = c->net_policies;
+
+	c->net_policies = l->net_policies;
+	l->net_policies = old;
+}
+
+/* Vaults that are not there any more are empty at the gateway. */
+static void exchange_scopes(struct control *c, struct load *l)
+{
+	struct vault_scopes old = c->scopes;
+
+	c->scopes = l->scopes;
+	l->scopes = old;
+	vault_scopes_publish_ends(&c->scopes, &l->scopes, c->gateway);
+}
+
 /* Sandboxes that are not there any more are dropped at the gateway. */
 static void exchange_sandboxes(struct control *c, struct load *l)
 {
@@ -225,8 +289,11 @@ static void load_finish(struct load *l)
 {
 	struct control *c = l->control;
 
+	net_policies_apply(l);
 	exchange_policies(c, l);
+	exchange_net_policies(c, l);
 	exchange_sandboxes(c, l);
+	exchange_scopes(c, l);
 	vault_state_free(c->node);
 	c->node = take_ptr(l->node);
 	tokens_fini(&c->tokens);
@@ -252,6 +319,7 @@ static const struct {
 	{ RECORD_TOKEN, VAULT_SCOPE_CONTROL, on_token },
 	{ RECORD_BOX, VAULT_SCOPE_CONTROL, on_box },
 	{ RECORD_SNAPSHOT, VAULT_SCOPE_CONTROL, on_capture },
+	{ RECORD_NET_POLICY, VAULT_SCOPE_CONTROL, on_net_policy },
 };
 
 static void on_step_done(void *ctx, int status);
@@ -273,6 +341,70 @@ static void load_give_up(struct load *l, int status)
 	load_destroy(l);
 }
 
+/* -- the vaults of sandboxes ---------------------------------------------- */
+
+static void scope_next(struct load *l);
+
+static void on_scope_bindings(void *ctx, int status)
+{
+	struct load *l = ctx;
+
+	if (status || !l->control) {
+		load_give_up(l, status);
+		return;
+	}
+	scope_next(l);
+}
+
+static void on_scope_credentials(void *ctx, int status)
+{
+	struct load *l = ctx;
+
+	if (status || !l->control) {
+		load_give_up(l, status);
+		return;
+	}
+	vault_link_read(l->control->vault, RECORD_BINDING, l->reading->scope,
+			on_binding, on_scope_bindings, l);
+}
+
+/* A scope that was never written to is no vault. */
+static void on_scope_revision(void *ctx, int status, uint64_t revision,
+			      const char *text)
+{
+	struct load *l = ctx;
+
+	(void)text;
+	if (status || !l->control) {
+		load_give_up(l, status);
+		return;
+	}
+	if (!revision) {
+		scope_next(l);
+		return;
+	}
+	l->reading = vault_state_new(l->scope);
+	l->reading->revision = revision;
+	vault_scopes_put(&l->scopes, l->reading);
+	vault_link_read(l->control->vault, RECORD_CREDENTIAL, l->scope,
+			on_credential, on_scope_credentials, l);
+}
+
+static void scope_next(struct load *l)
+{
+	const struct box *b;
+
+	do {
+		b = map_next(&l->boxes.by_id, &l->scope_cursor, NULL);
+	} while (b && !b->credential_proxy);
+	if (!b) {
+		load_finish(l);
+		return;
+	}
+	l->scope = b->id;
+	vault_link_revision(l->control->vault, b->id, on_scope_revision, l);
+}
+
 static void on_step_done(void *ctx, int status)
 {
 	struct load *l = ctx;
@@ -284,7 +416,7 @@ static void on_step_done(void *ctx, int status)
 	if (++l->step < ARRAY_LEN(steps))
 		load_step(l);
 	else
-		load_finish(l);
+		scope_next(l);
 }
 
 static void on_revision(void *ctx, int status, uint64_t revision,
@@ -308,7 +440,10 @@ void load_start(struct control *c)
 	load_free(c->load);
 	c->load = l;
 	l->control = c;
-	l->node = vault_state_new("");
+	l->node = l->reading = vault_state_new("");
+	vault_scopes_init(&l->scopes);
+	net_policy_texts_init(&l->net_texts);
+	net_policies_init(&l->net_policies);
 	sandboxes_init(&l->sandboxes);
 	tokens_init(&l->tokens);
 	boxes_init(&l->boxes);

@@ -161,6 +161,22 @@ static int patch_verb_read(struct vault_change *c, const struct json *section,
 	return 0;
 }
 
+/* The two lists of a vault that is created. */
+static int create_read(struct vault_change *c, struct diag *d)
+{
+	static const char *const known[] = { "credentials", "bindings", NULL };
+	int r;
+
+	r = json_refuse_unknown(c->body, "request", known, d);
+	if (!r)
+		r = patch_verb_read(c, c->body, "credentials", CHANGE_ADD,
+				    false, d);
+	if (!r)
+		r = patch_verb_read(c, c->body, "bindings", CHANGE_ADD, true,
+				    d);
+	return r;
+}
+
 static int patch_section_read(struct vault_change *c, const char *member,
 			      bool is_binding, struct diag *d)
 {
@@ -210,8 +226,11 @@ static int patch_read(struct vault_change *c, struct diag *d)
 	return r ? r : patch_section_read(c, "bindings", true, d);
 }
 
-int vault_change_parse_patch(struct span text, struct vault_change **ret,
-			     struct diag *d)
+/* size: how many changes one of the two members is. */
+static int change_parse(struct span text, const char *what,
+			size_t (*size)(const struct json *part),
+			int (*read)(struct vault_change *c, struct diag *d),
+			struct vault_change **ret, struct diag *d)
 {
 	struct json *body;
 	struct vault_change *c;
@@ -221,13 +240,12 @@ int vault_change_parse_patch(struct span text, struct vault_change **ret,
 	r = json_parse(text, &body, d);
 	if (r)
 		return r;
-	credentials = patch_size(json_find(body, "credentials"));
-	bindings = patch_size(json_find(body, "bindings"));
-	r = json_want(body, JSON_KIND_OBJECT, "patch", d);
+	credentials = size(json_find(body, "credentials"));
+	bindings = size(json_find(body, "bindings"));
+	r = json_want(body, JSON_KIND_OBJECT, what, d);
 	if (!r && credentials + bindings > CHANGES_MAX)
 		r = diag_set(d, 0, 0,
-			     "patch: found %zu, expected at most %d "
-			     "changes",
+			     "%s: found %zu, expected at most %d changes", what,
 			     credentials + bindings, CHANGES_MAX);
 	if (r) {
 		json_free(body);
@@ -235,12 +253,24 @@ int vault_change_parse_patch(struct span text, struct vault_change **ret,
 	}
 	c = change_new((unsigned)credentials, (unsigned)bindings);
 	c->body = body;
-	r = patch_read(c, d);
+	r = read(c, d);
 	if (r)
 		vault_change_free(c);
 	else
 		*ret = c;
 	return r;
+}
+
+int vault_change_parse_patch(struct span text, struct vault_change **ret,
+			     struct diag *d)
+{
+	return change_parse(text, "patch", patch_size, patch_read, ret, d);
+}
+
+int vault_change_parse_create(struct span text, struct vault_change **ret,
+			      struct diag *d)
+{
+	return change_parse(text, "request", json_count, create_read, ret, d);
 }
 
 int vault_change_parse_credential(struct span text, enum change_verb verb,

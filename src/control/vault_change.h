@@ -57,6 +57,9 @@ struct vault_change {
  * "bindings"?: {same}}. 0; -EINVAL with d. */
 WUNRES int vault_change_parse_patch(struct span text, struct vault_change **ret,
 				    struct diag *d);
+/* {"credentials"?: [...], "bindings"?: [...]}: a vault from nothing. */
+WUNRES int vault_change_parse_create(struct span text,
+				     struct vault_change **ret, struct diag *d);
 /* One credential or binding. name: of the path (the body may repeat it), or
  * SPAN_NONE. */
 WUNRES int vault_change_parse_credential(struct span text,

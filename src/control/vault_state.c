@@ -162,6 +162,16 @@ struct binding **vault_state_bindings(const struct vault_state *s,
 	return items;
 }
 
+struct vault_credential **vault_state_credentials(const struct vault_state *s,
+						  unsigned *ret_count)
+{
+	struct vault_credential **items =
+		map_values(&s->credentials, ret_count);
+
+	qsort(items, *ret_count, sizeof(*items), credential_order);
+	return items;
+}
+
 /* -- JSON ----------------------------------------------------------------- */
 
 static void bindings_emit(const struct vault_state *s, struct json_out *o)
@@ -197,8 +207,7 @@ static void credentials_emit(const struct vault_state *s, struct json_out *o)
 	struct vault_credential **items;
 	unsigned count, i;
 
-	items = map_values(&s->credentials, &count);
-	qsort(items, count, sizeof(*items), credential_order);
+	items = vault_state_credentials(s, &count);
 	json_open_array(o, "credentials");
 	for (i = 0; i < count; i++)
 		vault_credential_emit(o, NULL, items[i]);

@@ -54,6 +54,8 @@ void vault_state_remove_binding(struct vault_state *s, struct span name);
 /* All bindings in order of names; the caller frees the array. */
 struct binding **vault_state_bindings(const struct vault_state *s,
 				      unsigned *ret_count);
+struct vault_credential **vault_state_credentials(const struct vault_state *s,
+						  unsigned *ret_count);
 /* Ready to be asked; borrowed until the next change. */
 const struct binding_set *vault_state_set(struct vault_state *s);
 

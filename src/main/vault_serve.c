@@ -36,6 +36,7 @@ static_assert((int)RECORD_POLICY == (int)VAULT_POLICY, "kinds agree");
 static_assert((int)RECORD_TOKEN == (int)VAULT_TOKEN, "kinds agree");
 static_assert((int)RECORD_BOX == (int)VAULT_BOX, "kinds agree");
 static_assert((int)RECORD_SNAPSHOT == (int)VAULT_SNAPSHOT, "kinds agree");
+static_assert((int)RECORD_NET_POLICY == (int)VAULT_NET_POLICY, "kinds agree");
 static_assert((int)RECORD_KIND_NUM <= (int)VAULT_CA_KEY,
 	      "messages cannot name the vault's own kinds");
 static_assert((int)MSG_TAIL_MAX <= (int)VAULT_VALUE_MAX, "tails fit");

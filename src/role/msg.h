@@ -248,6 +248,7 @@ enum record_kind {
 	RECORD_TOKEN,	   /* JSON: hashed admin tokens */
 	RECORD_BOX,	   /* JSON: sandboxes of the lifecycle API */
 	RECORD_SNAPSHOT,   /* JSON: images that were made of them */
+	RECORD_NET_POLICY, /* JSON: their network policies, in pieces */
 	RECORD_KIND_NUM,
 };
 
@@ -391,8 +392,8 @@ struct msg_drop {
 	uint8_t source[16], destination[16]; /* as struct addr.ip */
 	uint64_t count;
 	uint32_t ifindex;
-	uint32_t reason;     /* enum drop_reason */
-	uint16_t ethertype;  /* of IPv4, IPv6, ARP: what the rest is about */
+	uint32_t reason;    /* enum drop_reason */
+	uint16_t ethertype; /* of IPv4, IPv6, ARP: what the rest is about */
 	uint16_t source_port, port;
 	uint8_t protocol;
 	uint8_t icmp_type, icmp_code;

@@ -15,8 +15,10 @@
 
 struct control;
 struct egress_api;
+struct msg_ingress_client;
 
 WUNRES int egress_api_new(struct control *c, struct egress_api **ret);
 struct egress_api *egress_api_free(struct egress_api *e);
-/* Takes fd: a connection from the gateway. */
-void egress_api_serve(struct egress_api *e, int fd);
+/* Takes fd: a connection from the gateway, of the client `from`. */
+void egress_api_serve(struct egress_api *e, int fd,
+		      const struct msg_ingress_client *from);

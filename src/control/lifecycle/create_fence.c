@@ -14,7 +14,7 @@
 #include "src/control/changes.h"
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
-#include "src/control/egress/net_policy.h"
+#include "src/control/egress/net_policy_change.h"
 #include "src/control/lifecycle/creation.h"
 #include "src/control/lifecycle/port.h"
 #include "src/role/config.h"
@@ -24,26 +24,13 @@ enum { TEXT_BYTES = 1024 * 1024 };
 
 void step_policy(struct creation *c)
 {
-	struct buf text = BUF_INIT(TEXT_BYTES);
-	struct json_out o;
-	char name[64];
-
 	if (!c->q->policy) {
 		creation_next(c);
 		return;
 	}
-	(void)snprintf(name, sizeof(name), "sandbox.%s", c->id);
-	json_start(&o, &text);
-	net_policy_emit_own(&o, c->q->policy, span_str(c->id));
-	if (json_done(&o)) {
-		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
-			      "networkPolicy: too large");
-	} else {
-		c->is_bound = true;
-		policy_change_put(c->lifecycle->control, span_str(name),
-				  buf_peek(&text), creation_changed, c);
-	}
-	buf_fini(&text);
+	c->is_bound = true;
+	net_policy_change_put(c->lifecycle->control, span_str(c->id),
+			      take_ptr(c->q->policy), creation_changed, c);
 }
 
 /* -- the registry entry --------------------------------------------------- */

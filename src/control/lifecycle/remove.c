@@ -18,6 +18,8 @@
 #include "src/control/changes.h"
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
+#include "src/control/egress/net_policy_change.h"
+#include "src/control/egress/vault_scope_change.h"
 #include "src/control/lifecycle/container.h"
 #include "src/control/lifecycle/network.h"
 #include "src/control/lifecycle/record.h"
@@ -181,11 +183,19 @@ static void on_unruled(void *ctx, const struct refusal *why)
 
 static void step_policy(struct removal *m)
 {
-	char name[64];
+	net_policy_change_remove(m->lifecycle->control, span_str(m->id),
+				 on_unruled, m);
+}
 
-	(void)snprintf(name, sizeof(name), "sandbox.%s", m->id);
-	policy_change_remove(m->lifecycle->control, span_str(name), on_unruled,
-			     m);
+static void on_emptied(void *ctx, const struct refusal *why)
+{
+	changed(ctx, "credential vault", why);
+}
+
+static void step_vault(struct removal *m)
+{
+	vault_scope_change_remove(m->lifecycle->control, span_str(m->id),
+				  on_emptied, m);
 }
 
 /* -- volumes that were made for it ---------------------------------------- */
@@ -300,8 +310,8 @@ static void step_record(struct removal *m)
 /* -- the table ------------------------------------------------------------ */
 
 static void (*const steps[])(struct removal *m) = {
-	step_mark,   step_container, step_registration,
-	step_policy, step_volumes,   step_record,
+	step_mark,  step_container, step_registration, step_policy,
+	step_vault, step_volumes,   step_record,
 };
 
 static void removal_next(struct removal *m)

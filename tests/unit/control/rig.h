@@ -61,9 +61,10 @@ struct fake_vault {
 	struct { /* revisions by scope */
 		char scope[MSG_NAME_SIZE];
 		uint64_t revision;
-	} scopes[8];
+	} scopes[16];
 	struct ca *ca;
 	int fail_commit; /* an errno for the next commit */
+	bool whole_scope; /* the transaction removes all of it */
 	bool mute;	 /* do not answer commits */
 	bool hold;	 /* do not make them before fake_vault_go_on() */
 	uint32_t held;	 /* the serial of such a one, or 0 */
@@ -87,6 +88,11 @@ struct fake_gateway {
 	struct msg_sandbox sandboxes[32];
 	unsigned sandbox_count;
 	struct buf bindings, node;
+	struct { /* bindings of single sandboxes */
+		char scope[MSG_NAME_SIZE];
+		struct buf bindings;
+	} scopes[8];
+	unsigned scope_count;
 	struct msg_ingress insides[32];
 	unsigned inside_count;
 	struct buf keys; /* of signed routes */
@@ -174,6 +180,26 @@ static void fake_apply(struct fake_vault *v, struct fake_record *change)
 		fake_record_free(change);
 }
 
+/* Removes all of the scope at once; then nothing else is in the transaction. */
+static void fake_pend_scope(struct fake_vault *v)
+{
+	assert_true(list_is_empty(&v->pending));
+	v->whole_scope = true;
+}
+
+static void fake_drop_scope(struct fake_vault *v)
+{
+	struct fake_record *r;
+
+	list_for_each(it, &v->records)
+	{
+		r = container_of(it, struct fake_record, link);
+		if (!strcmp(r->head.scope, v->scope))
+			fake_record_free(r);
+	}
+	*fake_revision(v, v->scope) = 0;
+}
+
 static void fake_commit(struct fake_vault *v, uint32_t serial)
 {
 	uint64_t *revision = fake_revision(v, v->scope);
@@ -195,6 +221,9 @@ static void fake_commit(struct fake_vault *v, uint32_t serial)
 		else
 			fake_apply(v, r);
 	}
+	if (v->whole_scope && !body.status)
+		fake_drop_scope(v);
+	v->whole_scope = false;
 	v->fail_commit = 0;
 	body.revision = *revision;
 	if (!v->mute)
@@ -266,7 +295,10 @@ static void fake_vault_message(void *ctx, struct chan *c, struct chan_msg *m)
 		fake_pend(v, record, tail, true);
 		return;
 	case MSG_CONTROL_REMOVE:
-		fake_pend(v, record, SPAN(""), false);
+		if (record->kind == RECORD_NONE && !record->name[0])
+			fake_pend_scope(v);
+		else
+			fake_pend(v, record, SPAN(""), false);
 		return;
 	case MSG_CONTROL_COMMIT:
 		if (v->hold)
@@ -407,6 +439,23 @@ RIG struct msg_ingress *fake_inside(struct fake_gateway *g, const char *id)
 	return NULL;
 }
 
+/* Those of the node, or of a sandbox. */
+RIG struct buf *fake_bindings(struct fake_gateway *g, const char *scope)
+{
+	unsigned i;
+
+	if (!scope[0])
+		return &g->bindings;
+	for (i = 0; i < g->scope_count; i++)
+		if (!strcmp(g->scopes[i].scope, scope))
+			return &g->scopes[i].bindings;
+	assert_true(i < ARRAY_LEN(g->scopes));
+	strcpy(g->scopes[i].scope, scope);
+	buf_init(&g->scopes[i].bindings, JSON_TEXT_MAX);
+	g->scope_count++;
+	return &g->scopes[i].bindings;
+}
+
 static void fake_synced(struct fake_gateway *g, uint32_t serial)
 {
 	const struct msg_result body = { 0 };
@@ -447,8 +496,9 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 			*there = g->sandboxes[--g->sandbox_count];
 		return;
 	case MSG_CONTROL_BINDINGS:
-		fake_text(&g->bindings, m->fds[0],
-			  ((const struct msg_scope *)body)->size);
+		fake_text(fake_bindings(g,
+					((const struct msg_scope *)body)->scope),
+			  m->fds[0], ((const struct msg_scope *)body)->size);
 		return;
 	case MSG_CONTROL_NODE:
 		fake_text(&g->node, m->fds[0],
@@ -625,6 +675,8 @@ RIG void rig_gateway_down(struct rig *rig)
 	g->sandbox_count = g->inside_count = g->held_count = 0;
 	buf_clear(&g->keys);
 	buf_clear(&g->bindings);
+	while (g->scope_count)
+		buf_fini(&g->scopes[--g->scope_count].bindings);
 	buf_clear(&g->node);
 }
 
