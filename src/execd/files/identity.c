@@ -178,10 +178,17 @@ const struct identity *identity_current(void)
 
 void identity_init(struct identity *i, uid_t uid, gid_t gid)
 {
+	*i = (struct identity){ .given = true, .uid = uid, .gid = gid };
+}
+
+void identity_look_up(struct identity *i)
+{
 	struct user user;
 
-	*i = (struct identity){ .given = true, .uid = uid, .gid = gid };
-	if (users_by_id(uid, &user))
+	if (!i->given || i->has_groups)
+		return;
+	i->has_groups = true;
+	if (users_by_id(i->uid, &user))
 		i->group_count =
 			groups_of(user.name, i->groups, IDENTITY_GROUPS_MAX);
 }

@@ -20,14 +20,16 @@ enum { IDENTITY_GROUPS_MAX = 64 };
 
 struct identity {
 	bool given;
+	bool has_groups; /* they were looked up */
 	uid_t uid;
 	gid_t gid;
 	unsigned group_count; /* besides gid */
 	gid_t groups[IDENTITY_GROUPS_MAX];
 };
 
-/* With the groups of the image. May read files. */
 void identity_init(struct identity *i, uid_t uid, gid_t gid);
+/* Its groups, once. Reads files of the image: not for the loop. */
+void identity_look_up(struct identity *i);
 /* The calling thread becomes it, and no other thread does. It must be itself,
  * and i stays as it is until identity_leave(). 0; -errno, and nothing has
  * changed: -EPERM, the daemon may not. Not given: nothing is done. */

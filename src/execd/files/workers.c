@@ -92,6 +92,7 @@ static enum work_next step_as(struct work *w)
 	const struct timespec pause = { .tv_nsec = REFUSED_MS * 1000000L };
 	enum work_next next;
 
+	identity_look_up(&w->as);
 	if (identity_enter(&w->as)) {
 		(void)nanosleep(&pause, NULL);
 		return WORK_AGAIN;

@@ -108,6 +108,7 @@ static void ann_init(struct identity *i)
 	(void)snprintf(group, sizeof(group), "%s", in_folder("group"));
 	users_set_files(passwd, group);
 	identity_init(i, UID, GID);
+	identity_look_up(i);
 }
 
 static void identity__groups_are_the_image_s(void **state)
@@ -120,6 +121,7 @@ static void identity__groups_are_the_image_s(void **state)
 	assert_int_equal(i.group_count, 1);
 	assert_int_equal(i.groups[0], OTHER_GID);
 	identity_init(&i, UID + 1, GID);
+	identity_look_up(&i);
 	assert_int_equal(i.group_count, 0);
 }
 
