@@ -54,9 +54,13 @@ static void control_stop(struct control *c, int exit_status)
 	loop_stop(c->loop);
 }
 
+/* One of the servers has answered its last request. */
 static void on_drained(void *ctx)
 {
-	control_stop(ctx, EXIT_SUCCESS);
+	struct control *c = ctx;
+
+	if (!--c->draining)
+		control_stop(c, EXIT_SUCCESS);
 }
 
 static void on_drain_timer(struct timer *t)
@@ -69,6 +73,11 @@ static void control_drain(struct control *c, uint64_t grace_ms)
 {
 	log_info("draining for at most %llu ms", (unsigned long long)grace_ms);
 	timer_start(&c->drain_timer, grace_ms);
+	if (c->draining)
+		return;
+	c->draining = c->lifecycle ? 2 : 1;
+	if (c->lifecycle)
+		httpd_drain(c->lifecycle->httpd, on_drained, c);
 	httpd_drain(c->httpd, on_drained, c);
 }
 

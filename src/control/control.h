@@ -56,6 +56,7 @@ struct control {
 	struct timer rest_timer;
 	struct change_queue changes;
 	int exit_status;
+	unsigned draining; /* servers that still answer somebody */
 
 	/* what is known */
 	bool loaded;	   /* the vault was read and is there */

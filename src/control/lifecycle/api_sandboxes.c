@@ -92,7 +92,7 @@ void lifecycle_sandboxes_list(void *ctx, struct httpd_request *r)
 	struct buf out = BUF_INIT(ASK_REPLY_MAX);
 	struct lifecycle *l = ctx;
 	struct boxes_query query;
-	struct list_query q;
+	struct list_query q = { 0 };
 	struct json_out o;
 
 	if (!ask_list(r, &q))

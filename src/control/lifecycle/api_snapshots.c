@@ -106,7 +106,7 @@ void lifecycle_snapshots_list(void *ctx, struct httpd_request *r)
 {
 	struct buf out = BUF_INIT(ASK_REPLY_MAX);
 	struct lifecycle *l = ctx;
-	struct list_query q;
+	struct list_query q = { 0 };
 	struct json_out o;
 
 	if (!ask_list(r, &q))

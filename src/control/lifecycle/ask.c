@@ -100,7 +100,7 @@ void ask_reply_box(struct httpd_request *r, const struct box *b)
 bool ask_list(struct httpd_request *r, struct list_query *ret)
 {
 	struct span path = httpd_head(r)->path;
-	struct lifecycle_error no;
+	struct lifecycle_error no = { 0 };
 
 	if (!list_query_parse(span_from(path, span_find(path, '?') + 1), ret,
 			      &no))

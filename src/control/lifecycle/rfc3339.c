@@ -66,7 +66,7 @@ static bool take_offset(struct span *in, int64_t *ret_s)
 	    !take_one(in, ":") || !take_digits(in, 2, &minutes) || hours > 23 ||
 	    minutes > 59)
 		return false;
-	*ret_s = (int64_t)(hours * 3600 + minutes * 60);
+	*ret_s = (int64_t)hours * 3600 + (int64_t)minutes * 60;
 	if (behind)
 		*ret_s = -*ret_s;
 	return true;

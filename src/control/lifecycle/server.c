@@ -16,6 +16,7 @@
 #include "src/base/err.h"
 #include "src/control/control.h"
 #include "src/control/lifecycle/lifecycle.h"
+#include "src/control/lifecycle/runtime.h"
 #include "src/role/config.h"
 
 static httpd_handler preflight;
@@ -102,6 +103,15 @@ int lifecycle_server_new(struct lifecycle *l, struct httpd **ret)
 		.refusal = refusal,
 	};
 
-	return httpd_new(l->control->loop, routes, ARRAY_LEN(routes), &ops, l,
-			 ret);
+	/* each creation that waits in line holds a connection */
+	static const struct httpd_limits limits = {
+		.connections = 2 * CREATES_WAITING_MAX,
+	};
+	int r;
+
+	r = httpd_new(l->control->loop, routes, ARRAY_LEN(routes), &ops, l,
+		      ret);
+	if (!r)
+		httpd_set_limits(*ret, &limits);
+	return r;
 }

@@ -817,6 +817,31 @@ static void pools__are_none(void **state)
 			    "KUBERNETES::POOL_NOT_SUPPORTED");
 }
 
+static void drain__waits_for_both_servers(void **state)
+{
+	const struct msg_drain drain = { .grace_ms = 4000 };
+	struct rig *rig = *state;
+	struct call *c;
+
+	engine_let_commit(false);
+	rig->vault.hold = true;
+	c = call_start_at(rig, rig_path(rig, "lifecycle.sock"), "POST",
+			  "/v1/sandboxes/" ONE "/snapshots", WITH, NULL);
+	RIG_UNTIL(rig, rig->vault.held);
+	rig_tell(rig, MSG_SUPERVISOR_DRAIN, &drain, -1);
+	rig_turns(rig, 50);
+	assert_int_equal(rig->control->draining, 1);
+	/* nobody new comes in, who waits is answered */
+	fake_vault_go_on(&rig->vault);
+	rig->vault.hold = false;
+	RIG_UNTIL(rig, call_poll(rig, c));
+	assert_int_equal(c->status, 202);
+	RIG_UNTIL(rig, !rig->control->draining);
+	assert_int_equal(rig->control->exit_status, EXIT_SUCCESS);
+	call_free(c);
+	engine_let_commit(true);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -849,6 +874,7 @@ int main(void)
 		TEST(diagnostics__as_text),
 		TEST(diagnostics__as_a_descriptor),
 		TEST(pools__are_none),
+		TEST(drain__waits_for_both_servers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
