@@ -380,13 +380,14 @@ static void on_timer(struct timer *t)
 }
 
 void request_new(struct httpd *h, struct stream *stream,
-		 const struct httpd_peer *peer)
+		 const struct httpd_peer *peer, bool last)
 {
 	struct httpd_request *r = must_alloc(sizeof(*r));
 
 	r->httpd = h;
 	r->stream = stream;
 	r->peer = *peer;
+	r->last = last;
 	/* and what a piece held behind the end of a body */
 	r->in.max = HTTPD_IN_MAX + HTTPD_PIECE_MAX;
 	arena_init(&r->arena, HTTPD_ARENA_MAX);

@@ -95,7 +95,7 @@ static void listener_greet(struct listener *l, int fd,
 		stream_free(s);
 		return;
 	}
-	request_new(l->httpd, s, &peer);
+	request_new(l->httpd, s, &peer, false);
 }
 
 void httpd_serve(struct httpd *h, int fd, const struct httpd_peer *peer)
@@ -107,7 +107,7 @@ void httpd_serve(struct httpd *h, int fd, const struct httpd_peer *peer)
 		return;
 	}
 	if (!stream_new(h->loop, fd, &s))
-		request_new(h, s, peer);
+		request_new(h, s, peer, true);
 }
 
 static void on_accept(struct watch *w, unsigned ready)

@@ -108,7 +108,8 @@ struct httpd *httpd_free(struct httpd *h);
 /* Takes a bound, listening fd. tls NULL = plain; else one of httpd_tls_new(),
  * borrowed. */
 WUNRES int httpd_listen_fd(struct httpd *h, int fd, struct ssl_ctx_st *tls);
-/* Takes fd: a connection that was accepted elsewhere, without TLS here. */
+/* Takes fd: a connection that was accepted elsewhere, without TLS here, for one
+ * request. */
 void httpd_serve(struct httpd *h, int fd, const struct httpd_peer *peer);
 /* Binds and listens: replaces a dead socket at path, refuses one that answers
  * (-EADDRINUSE). mode as for chmod(2). */

@@ -134,9 +134,9 @@ void httpd_request_left(struct httpd *h);
 
 /* -- the connection's life (connection.c) --------------------------------- */
 
-/* Takes the stream. */
+/* Takes the stream; last: it is closed after one request. */
 void request_new(struct httpd *h, struct stream *stream,
-		 const struct httpd_peer *peer);
+		 const struct httpd_peer *peer, bool last);
 /* Goes on as far as possible; may free r. */
 void request_run(struct httpd_request *r);
 /* The client is gone or unbearable; may free r. */
