@@ -118,8 +118,21 @@ def test_nothing_remains(node):
     node.api.delete(made, expect=404)
 
 
+def test_a_program_that_is_not_there(node):
+    """The daemon inside serves before it starts the program: the client may be
+    answered, and then finds the sandbox failed; or is told at once."""
+    status, value = node.api.call("POST", "/v1/sandboxes", {
+        "image": {"uri": "lab:1"}, "entrypoint": ["/no/such/program"], "resourceLimits": {}})
+    if status == 202:
+        node.lab.wait(lambda: node.api.get(value["id"])["status"]["state"] == "Failed", 10,
+                      "the sandbox to fail")
+        assert "127" in node.api.get(value["id"])["status"]["message"]
+        node.api.delete(value["id"])
+    else:
+        assert (status, value["code"]) == (500, "DOCKER::SANDBOX_START_FAILED"), value
+
+
 @pytest.mark.parametrize("wrong, status, code", [
-    ({"entrypoint": ["/no/such/program"]}, 500, "DOCKER::SANDBOX_START_FAILED"),
     ({"image": {"uri": "127.0.0.1:9/no/such:1"}}, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED"),
     ({"volumes": [{"name": "v", "mountPath": "/opt/opensandbox",
                    "pvc": {"claimName": "lab-v"}}]}, 400, "VOLUME::INVALID_MOUNT_PATH"),
