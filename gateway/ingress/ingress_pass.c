@@ -103,7 +103,7 @@ void ingress_refuse(struct ingress *in, struct httpd_request *r,
 	audit_bound_emit(worker_refusals(in->worker, NULL), &a);
 	if (no->wait_ms) {
 		(void)snprintf(wait, sizeof(wait), "%llu",
-			       (unsigned long long)(no->wait_ms / 1000 + 1));
+			       (unsigned long long)no->wait_ms / 1000 + 1);
 		httpd_set_header(r, "Retry-After", span_str(wait));
 	}
 	(void)snprintf(text, sizeof(text), INGRESS_PREFIX "%s", no->sentence);

@@ -63,8 +63,7 @@ static void pass(const char *sent, const char *want)
 	assert_int_equal(h1_parse_request(span_str(sent), &head), H1_OK);
 	assert_true(target_parse(head.path, &to));
 	assert_true(addr_parse(SPAN("192.0.2.9"), &peer));
-	assert_int_equal(
-		head_put_request(&out, &head, &to, &peer), 0);
+	assert_int_equal(head_put_request(&out, &head, &to, &peer), 0);
 	if (!span_eq(buf_peek(&out), span_str(want)))
 		fail_msg("passed on: %.*s", SPAN_FMT(buf_peek(&out)));
 	buf_fini(&out);
