@@ -14,6 +14,7 @@
 #include "src/control/lifecycle/ask.h"
 #include "src/control/lifecycle/metadata.h"
 #include "src/control/lifecycle/record.h"
+#include "src/control/lifecycle/relabel.h"
 #include "src/control/lifecycle/rfc3339.h"
 #include "src/role/config.h"
 #include "src/text/json.h"
@@ -91,21 +92,35 @@ static bool edit_metadata(void *data, struct box *b)
 	/* json_text() of null is SPAN_NONE, which removes */
 	while ((value = json_next(body, &cursor, &name)))
 		box_set_metadata(b, name, json_text(value));
-	return true;
+	return relabel_fits(b);
 }
 
-static void on_patched(void *ctx, const struct refusal *why)
+static void on_relabelled(void *ctx, const struct refusal *why)
 {
 	struct ask *a = ctx;
 	const struct box *b = boxes_find(&a->lifecycle->boxes, span_str(a->id));
 
 	if (why->status)
-		ask_refuse_change(a->request, why, "SANDBOX::INVALID_STATE");
+		ask_refuse_change(a->request, why,
+				  "SANDBOX::INVALID_METADATA_LABEL");
 	else if (b)
 		ask_reply_box(a->request, b);
 	else
 		ask_refuse_unknown(a->request);
 	free(a);
+}
+
+/* The labels are in force before the answer. */
+static void on_patched(void *ctx, const struct refusal *why)
+{
+	struct ask *a = ctx;
+	struct lifecycle *l = a->lifecycle;
+	const struct box *b = boxes_find(&l->boxes, span_str(a->id));
+
+	if (why->status || !b || l->ended)
+		on_relabelled(a, why);
+	else
+		relabel(l, b, on_relabelled, a);
 }
 
 void lifecycle_metadata_patch(void *ctx, struct httpd_request *r)

@@ -58,7 +58,8 @@ void endpoint_emit(struct json_out *o, const struct box *b, uint16_t port,
 		   const char *at)
 {
 	bool is_execd = port == ENDPOINT_EXECD_PORT && b->execd_token[0];
-	bool is_egress = port == ENDPOINT_EGRESS_PORT && b->egress_token[0];
+	bool is_egress = port == ENDPOINT_EGRESS_PORT && b->has_policy &&
+			 b->egress_token[0];
 	char text[ENDPOINT_MAX];
 
 	(void)snprintf(text, sizeof(text), "%s/sandboxes/%s/proxy/%u", at,

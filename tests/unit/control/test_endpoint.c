@@ -66,6 +66,7 @@ static struct box *a_box(void)
 	strcpy(b->id, ID);
 	strcpy(b->execd_token, "exec");
 	strcpy(b->egress_token, "egress");
+	b->has_policy = true;
 	return b;
 }
 
@@ -98,6 +99,11 @@ static void endpoint__has_what_its_port_demands(void **state)
 			"{\"endpoint\":\"node:8081/sandboxes/" ID
 			"/proxy/18080\",\"headers\":{"
 			"\"OPENSANDBOX-EGRESS-AUTH\":\"egress\"}}");
+	/* without a policy there is nothing to ask about */
+	b->has_policy = false;
+	assert_endpoint(b, 18080,
+			"{\"endpoint\":\"node:8081/sandboxes/" ID
+			"/proxy/18080\"}");
 	strcpy(b->secure_token, "secure");
 	assert_endpoint(b, 8000,
 			"{\"endpoint\":\"node:8081/sandboxes/" ID

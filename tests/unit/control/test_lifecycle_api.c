@@ -122,7 +122,11 @@ static int set_up(void **state)
 	(void)chmod(rig_path(rig, "api.key"), 0600);
 	(void)chmod(rig_path(rig, "route.keys"), 0600);
 	box_put(rig, ONE, 2, "Running",
-		"," LATER ",\"metadata\":{\"team\":\"web\",\"a.io/b\":\"1\"}");
+		"," LATER ",\"hasPolicy\":true,\"metadata\":{\"team\":\"web\","
+		"\"a.io/b\":\"1\"}");
+	record_put(rig, RECORD_SANDBOX, ONE,
+		   "{\"id\":\"" ONE "\",\"addresses\":[\"10.231.0.2\"],"
+		   "\"labels\":{\"team\":\"web\",\"a.io/b\":\"1\"}}");
 	box_put(rig, TWO, 3, "Paused", "");
 	box_put(rig, SECURED, 4, "Running",
 		"," LATER ",\"secureToken\":\"secure-4\",\"renewExtendS\":600");
@@ -343,6 +347,10 @@ static void metadata__is_patched(void **state)
 	assert_non_null(strstr(
 		fake_value(&rig->vault, VAULT_SCOPE_CONTROL, RECORD_BOX, ONE),
 		"\"env\":\"stage\""));
+	/* policies choose by it */
+	assert_call(api(rig, "GET", "/v1/sandboxes/" ONE, NULL), 200,
+		    "\"addresses\":[\"10.231.0.2\"],\"labels\":{\"a.io/b\":"
+		    "\"1\",\"env\":\"stage\"}");
 	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata",
 			"{\"opensandbox.io/id\":\"x\"}"),
 		    400, "SANDBOX::INVALID_METADATA_LABEL");
@@ -601,6 +609,26 @@ static void proxy__hands_the_connection_over(void **state)
 	assert_string_equal(c->body, "hi");
 	RIG_UNTIL(rig, !rig->control->lifecycle->proxy_count);
 	call_free(c);
+}
+
+static void proxy__passes_an_upgrade(void **state)
+{
+	struct rig *rig = *state;
+	struct call *c;
+	char text[4096];
+
+	c = call_start_at(rig, rig_path(rig, "lifecycle.sock"), "GET",
+			  "/sandboxes/" ONE "/proxy/80/ws",
+			  "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+			  "Expect: 100-continue\r\n",
+			  NULL);
+	gateway_read(rig, text, sizeof(text), "\r\n\r\n");
+	assert_non_null(strstr(text, "Connection: Upgrade\r\n"));
+	assert_non_null(strstr(text, "Upgrade: websocket\r\n"));
+	assert_null(strstr(text, "close"));
+	call_free(c);
+	close(rig->gateway.client_fd);
+	RIG_UNTIL(rig, !rig->control->lifecycle->proxy_count);
 }
 
 static void proxy__needs_a_gateway(void **state)
@@ -866,6 +894,7 @@ int main(void)
 		TEST(endpoint__that_expires_is_signed),
 		TEST(inside__is_told),
 		TEST(proxy__hands_the_connection_over),
+		TEST(proxy__passes_an_upgrade),
 		TEST(proxy__needs_a_gateway),
 		TEST(proxy__ends_with_the_client),
 		TEST(snapshot__is_made_and_removed),

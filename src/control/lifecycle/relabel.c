@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relabel.c - a registry entry with other labels, everything else as it was */
+
+#include "src/control/lifecycle/relabel.h"
+
+#include "src/base/buf.h"
+#include "src/base/log.h"
+#include "src/control/control.h"
+#include "src/control/lifecycle/lifecycle.h"
+#include "src/text/json.h"
+
+enum { TEXT_MAX = 1024 * 1024 };
+
+bool relabel_fits(const struct box *b)
+{
+	size_t cursor = 0;
+	struct span name;
+
+	while (map_next(&b->metadata, &cursor, &name))
+		if (name.len > SANDBOX_LABEL_MAX)
+			return false;
+	return map_count(&b->metadata) <= SANDBOX_LABELS_MAX;
+}
+
+static void put_labels(struct json_out *o, const struct box *b)
+{
+	size_t cursor = 0;
+	struct span name;
+	const char *value;
+
+	json_open_object(o, "labels");
+	while ((value = map_next(&b->metadata, &cursor, &name))) {
+		json_put_name(o, name);
+		json_put_str(o, NULL, value);
+	}
+	json_close(o);
+}
+
+/* The entry as it is, member by member. */
+static int entry_emit(const struct sandbox *s, const struct box *b,
+		      struct buf *out)
+{
+	struct buf now CLEANUP(buf_fini) = BUF_INIT(TEXT_MAX);
+	struct json *j CLEANUP_JSON = NULL;
+	const struct json *value;
+	void *cursor = NULL;
+	struct json_out o;
+	struct span name;
+	int r;
+
+	json_start(&o, &now);
+	json_open_object(&o, NULL);
+	sandbox_emit(&o, s);
+	json_close(&o);
+	r = json_done(&o);
+	if (!r)
+		r = json_parse(buf_peek(&now), &j, NULL);
+	if (r)
+		return r;
+	json_start(&o, out);
+	json_open_object(&o, NULL);
+	while ((value = json_next(j, &cursor, &name))) {
+		if (span_eq(name, SPAN("labels")))
+			continue;
+		json_put_name(&o, name);
+		json_put_json(&o, NULL, value);
+	}
+	put_labels(&o, b);
+	json_close(&o);
+	return json_done(&o);
+}
+
+void relabel(struct lifecycle *l, const struct box *b, changed_fn *fn,
+	     void *ctx)
+{
+	const struct sandbox *s =
+		sandboxes_find(&l->control->sandboxes, span_str(b->id));
+	struct buf text CLEANUP(buf_fini) = BUF_INIT(TEXT_MAX);
+	struct refusal why = { 0 };
+	struct sandbox *next;
+
+	if (s &&
+	    (entry_emit(s, b, &text) ||
+	     sandbox_parse(buf_peek(&text), SPAN_NONE, &next, &why.diag))) {
+		log_error("the registry could not follow the metadata of "
+			  "sandbox %s: %s",
+			  b->id, why.diag.msg);
+		why.status = 500;
+		why.code = "SANDBOX::UNKNOWN_ERROR";
+		s = NULL;
+	}
+	if (s)
+		sandbox_change_put(l->control, next, fn, ctx);
+	else
+		fn(ctx, &why);
+}
