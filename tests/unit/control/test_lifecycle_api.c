@@ -339,6 +339,7 @@ static void sandboxes__are_listed(void **state)
 static void metadata__is_patched(void **state)
 {
 	struct rig *rig = *state;
+	struct call *c;
 
 	assert_call(ask(rig, "PATCH", "/v1/sandboxes/" ONE "/metadata",
 			"{\"env\":\"stage\",\"team\":null,\"none\":null}"),
@@ -348,9 +349,12 @@ static void metadata__is_patched(void **state)
 		fake_value(&rig->vault, VAULT_SCOPE_CONTROL, RECORD_BOX, ONE),
 		"\"env\":\"stage\""));
 	/* policies choose by it */
-	assert_call(api(rig, "GET", "/v1/sandboxes/" ONE, NULL), 200,
+	c = call_start(rig, "GET", "/v1/sandboxes/" ONE, NULL);
+	RIG_UNTIL(rig, call_poll(rig, c));
+	assert_call(c, 200,
 		    "\"addresses\":[\"10.231.0.2\"],\"labels\":{\"a.io/b\":"
 		    "\"1\",\"env\":\"stage\"}");
+	call_free(c);
 	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata",
 			"{\"opensandbox.io/id\":\"x\"}"),
 		    400, "SANDBOX::INVALID_METADATA_LABEL");
