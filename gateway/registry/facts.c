@@ -306,7 +306,11 @@ void facts_put_bindings(struct facts *f, struct span scope, struct bindings *b)
 {
 	f->version++;
 	(void)map_take(&f->stale_bindings, scope);
-	(void)bindings_unref(map_set(&f->bindings, scope, bindings_ref(b)));
+	if (scope.len && !bindings_set(b)->count)
+		(void)bindings_unref(map_take(&f->bindings, scope));
+	else
+		(void)bindings_unref(
+			map_set(&f->bindings, scope, bindings_ref(b)));
 }
 
 /* Every key of `from`, with any value: a set. */
