@@ -27,6 +27,8 @@ APIS = [
     ("src/control/routes.def", "docs/openapi/admin.yaml", "api-replies", ""),
     ("src/control/lifecycle/routes.def", "docs/openapi/lifecycle.yaml",
      "lifecycle-replies", "/v1"),
+    ("src/control/egress/routes.def", "docs/openapi/egress.yaml",
+     "egress-replies", ""),
 ]
 METHODS = {"get", "put", "post", "delete", "patch"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,

@@ -130,11 +130,20 @@ static const char *refusal(void *ctx, unsigned status)
 
 /* -- the server ----------------------------------------------------------- */
 
+/* Then every other method of each, whose refusal is the handler's, and every
+ * other path. */
 static const struct httpd_route routes[] = {
-#define ROUTE(path, auth, handler) \
+#define ROUTE(method, path, auth, handler) \
+	{ method, path, HTTPD_AUTH_##auth, handler, HTTPD_BODY_WHOLE },
+#include "src/control/egress/routes.def"
+#undef ROUTE
+#define ROUTE(method, path, auth, handler) \
 	{ "*", path, HTTPD_AUTH_##auth, handler, HTTPD_BODY_WHOLE },
 #include "src/control/egress/routes.def"
 #undef ROUTE
+	{ "*", "/credential-vault/{rest*}", HTTPD_AUTH_REQUIRED, egress_nowhere,
+	  HTTPD_BODY_WHOLE },
+	{ "*", "/{rest*}", HTTPD_AUTH_OPEN, egress_nowhere, HTTPD_BODY_WHOLE },
 };
 
 int egress_api_new(struct control *c, struct egress_api **ret)

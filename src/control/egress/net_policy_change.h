@@ -17,8 +17,8 @@ struct net_policy;
  * removes it (404: there is none). */
 void net_policy_change_put(struct control *c, struct span id,
 			   struct net_policy *p, changed_fn *fn, void *ctx);
-void net_policy_change_remove(struct control *c, struct span id,
-			      changed_fn *fn, void *ctx);
+void net_policy_change_remove(struct control *c, struct span id, changed_fn *fn,
+			      void *ctx);
 
 /* What the answer to a policy that was set has besides its mode. */
 enum net_policy_said {

@@ -62,7 +62,8 @@ static void policy_set(struct control *c, const struct box *b,
 	if (!error)
 		error = net_policy_parse(j, &p, &total, &d);
 	if (error == NET_POLICY_E_MANY)
-		egress_refuse(r, 413, "egress rule total count %u exceeds limit %d",
+		egress_refuse(r, 413,
+			      "egress rule total count %u exceeds limit %d",
 			      total, NET_RULES_MAX);
 	else if (error)
 		egress_refuse(r, 400, "invalid policy: %s", d.msg);

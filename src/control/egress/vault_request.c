@@ -38,21 +38,23 @@ static int binding_look(const struct json *b, struct diag *d)
 				     "\"auth\"",
 				     d);
 	if (span_eq(json_text(json_find(auth, "type")), SPAN("passthrough")))
-		return refuse_member(b,
-				     "auth type \"passthrough\" is not "
-				     "supported, expected bearer, basic, apiKey "
-				     "or customHeaders",
-				     d);
+		return refuse_member(
+			b,
+			"auth type \"passthrough\" is not "
+			"supported, expected bearer, basic, apiKey "
+			"or customHeaders",
+			d);
 	if (json_find(b, "sandboxes"))
 		return refuse_member(b,
 				     "unknown field \"sandboxes\": it is for "
 				     "this sandbox alone",
 				     d);
 	if (json_find(b, "revision"))
-		return refuse_member(b,
-				     "unknown field \"revision\": it is counted "
-				     "here",
-				     d);
+		return refuse_member(
+			b,
+			"unknown field \"revision\": it is counted "
+			"here",
+			d);
 	return 0;
 }
 
@@ -71,6 +73,28 @@ static int bindings_look(const struct json *list, struct diag *d)
 
 /* -- what means nothing --------------------------------------------------- */
 
+/* Members that somewhere may be left out; others stay, to be refused. */
+static const char *const optional[] = {
+	"credentials", "bindings", "expectedRevision",
+	"add",	       "replace",  "delete",
+	"schemes",     "ports",	   "hosts",
+	"methods",     "paths",	   "headers",
+	"type",	       "value",	   "redactBody",
+};
+
+static bool means_nothing(struct span name, const struct json *value)
+{
+	size_t i;
+
+	if (json_kind(value) != JSON_KIND_NULL &&
+	    (json_kind(value) != JSON_KIND_ARRAY || json_count(value)))
+		return false;
+	for (i = 0; i < ARRAY_LEN(optional); i++)
+		if (span_eq(name, span_str(optional[i])))
+			return true;
+	return false;
+}
+
 static void put_clean(struct json_out *o, const struct json *j);
 
 static void put_clean_object(struct json_out *o, const struct json *j)
@@ -81,8 +105,7 @@ static void put_clean_object(struct json_out *o, const struct json *j)
 
 	json_open_object(o, NULL);
 	while ((value = json_next(j, &cursor, &name))) {
-		if (json_kind(value) == JSON_KIND_NULL ||
-		    (json_kind(value) == JSON_KIND_ARRAY && !json_count(value)))
+		if (means_nothing(name, value))
 			continue;
 		json_put_name(o, name);
 		put_clean(o, value);
@@ -130,7 +153,8 @@ static int parse_clean(const struct json *j, size_t len, parse_fn *parse,
 	char *room;
 	int r;
 
-	r = buf_reserve(&text, MIN(2 * len + 64, (size_t)VAULT_REQUEST_TEXT_MAX),
+	r = buf_reserve(&text,
+			MIN(2 * len + 64, (size_t)VAULT_REQUEST_TEXT_MAX),
 			&room);
 	if (!r) {
 		json_start(&o, &text);
