@@ -63,11 +63,11 @@ struct fake_vault {
 		uint64_t revision;
 	} scopes[16];
 	struct ca *ca;
-	int fail_commit; /* an errno for the next commit */
+	int fail_commit;  /* an errno for the next commit */
 	bool whole_scope; /* the transaction removes all of it */
-	bool mute;	 /* do not answer commits */
-	bool hold;	 /* do not make them before fake_vault_go_on() */
-	uint32_t held;	 /* the serial of such a one, or 0 */
+	bool mute;	  /* do not answer commits */
+	bool hold;	  /* do not make them before fake_vault_go_on() */
+	uint32_t held;	  /* the serial of such a one, or 0 */
 	unsigned commits, changes, reads;
 };
 
@@ -496,8 +496,8 @@ static void fake_gateway_message(void *ctx, struct chan *c, struct chan_msg *m)
 			*there = g->sandboxes[--g->sandbox_count];
 		return;
 	case MSG_CONTROL_BINDINGS:
-		fake_text(fake_bindings(g,
-					((const struct msg_scope *)body)->scope),
+		fake_text(fake_bindings(
+				  g, ((const struct msg_scope *)body)->scope),
 			  m->fds[0], ((const struct msg_scope *)body)->size);
 		return;
 	case MSG_CONTROL_NODE:

@@ -16,19 +16,19 @@
 #define TOKEN  "egress-token-of-one"
 #define SECRET "s3cr3t-value"
 
-#define POLICY                                                              \
-	"{\"defaultAction\":\"deny\",\"egress\":[{\"action\":\"allow\","    \
-	"\"target\":\"*.Example.com\"},{\"action\":\"allow\",\"target\":"   \
+#define POLICY                                                            \
+	"{\"defaultAction\":\"deny\",\"egress\":[{\"action\":\"allow\","  \
+	"\"target\":\"*.Example.com\"},{\"action\":\"allow\",\"target\":" \
 	"\"api.github.com\"}]}"
 #define CREDENTIAL(name) \
 	"{\"name\":\"" name "\",\"source\":{\"value\":\"" SECRET "\"}}"
 #define BINDING(name, host)                                            \
 	"{\"name\":\"" name "\",\"match\":{\"hosts\":[\"" host "\"]}," \
 	"\"auth\":{\"type\":\"bearer\",\"credential\":\"c\"}}"
-#define SHOWN(name, revision, host)                                          \
-	"{\"name\":\"" name "\",\"revision\":" revision                      \
-	",\"match\":{\"schemes\":[\"https\"],\"ports\":[443],\"hosts\":[\""  \
-	host "\"],\"methods\":[\"GET\",\"POST\",\"PUT\",\"PATCH\","          \
+#define SHOWN(name, revision, host)                                       \
+	"{\"name\":\"" name "\",\"revision\":" revision                   \
+	",\"match\":{\"schemes\":[\"https\"],\"ports\":[443],\"hosts\":[" \
+	"\"" host "\"],\"methods\":[\"GET\",\"POST\",\"PUT\",\"PATCH\","  \
 	"\"DELETE\"],\"paths\":[\"/*\"]},\"auth\":{\"type\":\"bearer\"}}"
 
 /* -- the far end ----------------------------------------------------------- */
@@ -42,8 +42,8 @@ static void configure(struct rig *rig, char *dst, size_t size)
 		 rig->folder, rig->folder);
 }
 
-static void record_put(struct rig *rig, enum record_kind kind,
-		       const char *name, const char *text)
+static void record_put(struct rig *rig, enum record_kind kind, const char *name,
+		       const char *text)
 {
 	struct fake_record *r = must_alloc(sizeof(*r));
 
@@ -141,17 +141,18 @@ static const struct call *ask_with(struct rig *rig, const char *method,
 	api_note("egress-replies", method, path, last);
 	assert_null(strstr(last->text, SECRET));
 	if (last->status >= 400) {
-		assert_non_null(strstr(
-			last->text,
-			"Content-Type: text/plain; charset=utf-8\r\n"));
+		assert_non_null(
+			strstr(last->text,
+			       "Content-Type: text/plain; charset=utf-8\r\n"));
 		assert_non_null(
 			strstr(last->text, "X-Content-Type-Options: nosniff"));
 	}
 	return last;
 }
 
-#define OF(id, token) \
-	"X-Sallyport-Sandbox: " id "\r\nOPENSANDBOX-EGRESS-AUTH: " token "\r\n"
+#define OF(id, token)                                                         \
+	"X-Sallyport-Sandbox: " id "\r\nOPENSANDBOX-EGRESS-AUTH: " token "\r" \
+									 "\n"
 
 static const struct call *ask(struct rig *rig, const char *method,
 			      const char *path, const char *body)
@@ -184,7 +185,9 @@ static void token__is_demanded(void **state)
 		  404 },
 	};
 	static const char *const paths[] = {
-		"/policy", "/credential-vault", "/credential-vault/credentials",
+		"/policy",
+		"/credential-vault",
+		"/credential-vault/credentials",
 		"/credential-vault/nowhere",
 	};
 	struct rig *rig = *state;
@@ -277,10 +280,9 @@ static void policy__set_and_reset(void **state)
 		assert_says(ask(rig, rows[i].method, "/policy", rows[i].body),
 			    200, rows[i].says);
 	assert_int_equal(rig->vault.commits, ARRAY_LEN(rows));
-	assert_string_equal(
-		fake_value(&rig->vault, VAULT_SCOPE_CONTROL, RECORD_NET_POLICY,
-			   ONE ".00"),
-		"{\"egress\":[],\"defaultAction\":\"deny\"}");
+	assert_string_equal(fake_value(&rig->vault, VAULT_SCOPE_CONTROL,
+				       RECORD_NET_POLICY, ONE ".00"),
+			    "{\"egress\":[],\"defaultAction\":\"deny\"}");
 	assert_null(fake_value(&rig->vault, VAULT_SCOPE_CONTROL,
 			       RECORD_NET_POLICY, ONE ".01"));
 }
@@ -295,8 +297,9 @@ static void policy__refuses(void **state)
 		{ "POST", "{\"defaultAction\":\"block\"}",
 		  "invalid policy: defaultAction: unsupported action "
 		  "\"block\"" },
-		{ "POST", "{\"egress\":[{\"action\":\"permit\",\"target\":"
-			  "\"a.b\"}]}",
+		{ "POST",
+		  "{\"egress\":[{\"action\":\"permit\",\"target\":"
+		  "\"a.b\"}]}",
 		  "unsupported action \"permit\"" },
 		{ "PUT", "{\"egress\":[{\"target\":\" \"}]}",
 		  "egress target cannot be empty" },
@@ -364,10 +367,11 @@ static void policy__large(void **state)
 	for (n = NET_RULES_MAX; n <= NET_RULES_MAX + 1; n++) {
 		at = (size_t)sprintf(body, "{\"egress\":[");
 		for (i = 0; i < n; i++)
-			at += (size_t)sprintf(body + at,
-					      "%s{\"action\":\"allow\","
-					      "\"target\":\"h%zu.example.com\"}",
-					      i ? "," : "", i);
+			at += (size_t)sprintf(
+				body + at,
+				"%s{\"action\":\"allow\","
+				"\"target\":\"h%zu.example.com\"}",
+				i ? "," : "", i);
 		strcpy(body + at, "]}");
 		if (n == NET_RULES_MAX)
 			assert_call(ask(rig, "POST", "/policy", body), 200,
@@ -389,10 +393,10 @@ static void policy__large(void **state)
 	rig_gateway_up(rig);
 	rig_vault_up(rig);
 	RIG_UNTIL(rig, rig->control->loaded && rig->gateway.syncs);
-	assert_int_equal(net_policies_find(&rig->control->net_policies,
-					   SPAN(ONE))
-				 ->count,
-			 NET_RULES_MAX);
+	assert_int_equal(
+		net_policies_find(&rig->control->net_policies, SPAN(ONE))
+			->count,
+		NET_RULES_MAX);
 	(void)ask(rig, "POST", "/policy", "");
 	assert_null(fake_value(&rig->vault, VAULT_SCOPE_CONTROL,
 			       RECORD_NET_POLICY, ONE ".01"));
@@ -439,57 +443,65 @@ static void vault__life(void **state)
 		    "{\"revision\":1,\"credentials\":[],\"bindings\":[]}\n");
 	assert_says(ask(rig, "POST", path, "{}"), 409,
 		    "credential vault already exists\n");
-	assert_says(ask(rig, "PATCH", path,
-			"{\"expectedRevision\":1,\"credentials\":{\"add\":["
-			CREDENTIAL("c") "]},\"bindings\":{\"add\":["
-			BINDING("b", "a.example.com") "]}}"),
-		    200,
-		    "{\"revision\":2,\"credentials\":[{\"name\":\"c\","
-		    "\"sourceType\":\"inline\",\"revision\":2}],\"bindings\":["
-		    SHOWN("b", "2", "a.example.com") "]}\n");
+	assert_says(
+		ask(rig, "PATCH", path,
+		    "{\"expectedRevision\":1,\"credentials\":{\"add\":"
+		    "[" CREDENTIAL("c") "]},\"bindings\":{\"add\":[" BINDING(
+			    "b", "a.example.com") "]}}"),
+		200,
+		"{\"revision\":2,\"credentials\":[{\"name\":\"c\","
+		"\"sourceType\":\"inline\",\"revision\":2}],\"bindings\":"
+		"[" SHOWN("b", "2", "a.example.com") "]}\n");
 	assert_string_equal(
 		fake_value(&rig->vault, ONE, RECORD_CREDENTIAL, "c"), SECRET);
-	assert_non_null(strstr(
-		buf_peek(fake_bindings(&rig->gateway, ONE)).ptr,
-		"{\"revision\":2,\"bindings\":[{\"name\":\"b\","));
-	assert_call(ask(rig, "PATCH", path, "{\"bindings\":{\"delete\":["
-					    "\"b\"]}}"),
+	assert_non_null(
+		strstr(buf_peek(fake_bindings(&rig->gateway, ONE)).ptr,
+		       "{\"revision\":2,\"bindings\":[{\"name\":\"b\","));
+	assert_call(ask(rig, "PATCH", path,
+			"{\"bindings\":{\"delete\":["
+			"\"b\"]}}"),
 		    200, "{\"revision\":3,");
 	assert_string_equal(buf_peek(fake_bindings(&rig->gateway, ONE)).ptr,
 			    "{\"revision\":3,\"bindings\":[]}");
-	assert_call(ask(rig, "PATCH", path,
-			"{\"credentials\":{\"replace\":[" CREDENTIAL("c")
-			"]},\"bindings\":{\"add\":[" BINDING("b2",
-			"*.EXAMPLE.com.") "]}}"),
-		    200, "{\"revision\":4,\"credentials\":[{\"name\":\"c\","
-			 "\"sourceType\":\"inline\",\"revision\":4}]");
+	assert_call(
+		ask(rig, "PATCH", path,
+		    "{\"credentials\":{\"replace\":[" CREDENTIAL(
+			    "c") "]},\"bindings\":{\"add\":[" BINDING("b2",
+								      "*."
+								      "EXAMPLE."
+								      "com.") "]}}"),
+		200,
+		"{\"revision\":4,\"credentials\":[{\"name\":\"c\","
+		"\"sourceType\":\"inline\",\"revision\":4}]");
 	assert_says(ask(rig, "GET", "/credential-vault/credentials", NULL), 200,
 		    "{\"revision\":4,\"credentials\":[{\"name\":\"c\","
 		    "\"sourceType\":\"inline\",\"revision\":4}]}\n");
 	assert_says(ask(rig, "GET", "/credential-vault/bindings", NULL), 200,
-		    "{\"revision\":4,\"bindings\":[" SHOWN("b2", "4",
-							   "*.example.com")
-		    "]}\n");
+		    "{\"revision\":4,\"bindings\":[" SHOWN(
+			    "b2", "4", "*.example.com") "]}\n");
 	assert_says(ask(rig, "GET", "/credential-vault/credentials/c", NULL),
-		    200, "{\"name\":\"c\",\"sourceType\":\"inline\","
-			 "\"revision\":4}\n");
+		    200,
+		    "{\"name\":\"c\",\"sourceType\":\"inline\","
+		    "\"revision\":4}\n");
 	assert_says(ask(rig, "GET", "/credential-vault/bindings/b2", NULL), 200,
 		    SHOWN("b2", "4", "*.example.com") "\n");
 	assert_says(ask(rig, "GET", "/credential-vault/credentials/d", NULL),
 		    404, "credential not found\n");
 	assert_says(ask(rig, "GET", "/credential-vault/bindings/b", NULL), 404,
 		    "binding not found\n");
-	assert_call(ask(rig, "PATCH", path,
-			"{\"bindings\":{\"delete\":[\"b2\"]}}"),
-		    200, "{\"revision\":5,");
+	assert_call(
+		ask(rig, "PATCH", path, "{\"bindings\":{\"delete\":[\"b2\"]}}"),
+		200, "{\"revision\":5,");
 	assert_says(ask(rig, "PATCH", path,
 			"{\"credentials\":{\"delete\":[\"c\"]}}"),
-		    200, "{\"revision\":6,\"credentials\":[],\"bindings\":[]}\n");
+		    200,
+		    "{\"revision\":6,\"credentials\":[],\"bindings\":[]}\n");
 	assert_says(ask(rig, "DELETE", path, NULL), 204, "");
 	assert_says(ask(rig, "GET", path, NULL), 404,
 		    "credential vault not found\n");
-	assert_call(ask(rig, "POST", path, "{\"bindings\":null,\"credentials\":"
-					   "[]}"),
+	assert_call(ask(rig, "POST", path,
+			"{\"bindings\":null,\"credentials\":"
+			"[]}"),
 		    201, "{\"revision\":1,");
 }
 
@@ -510,16 +522,17 @@ static void vault__refuses(void **state)
 		  "credential \"c\" already exists", 400 },
 		{ "{\"credentials\":{\"replace\":[" CREDENTIAL("d") "]}}",
 		  "does not exist", 400 },
-		{ "{\"credentials\":{\"delete\":[\"c\"],\"add\":["
-		  CREDENTIAL("c") "]}}",
+		{ "{\"credentials\":{\"delete\":[\"c\"],\"add\":[" CREDENTIAL(
+			  "c") "]}}",
 		  "mentioned by multiple operations", 400 },
 		{ "{\"credentials\":{\"delete\":[\"c\"]}}",
 		  "binding \"b\" references unknown credential \"c\"\n", 400 },
-		{ "{\"bindings\":{\"add\":[" BINDING("x", "b.example.com") "]}}",
+		{ "{\"bindings\":{\"add\":[" BINDING("x",
+						     "b.example.com") "]}}",
 		  "bindings \"b\" and \"x\" can match the same request\n",
 		  400 },
-		{ "{\"bindings\":{\"add\":[" BINDING("x", "elsewhere.com")
-		  "]}}",
+		{ "{\"bindings\":{\"add\":[" BINDING("x",
+						     "elsewhere.com") "]}}",
 		  "host \"elsewhere.com\" is not covered by an explicit allow "
 		  "egress rule\n",
 		  400 },
@@ -536,19 +549,20 @@ static void vault__refuses(void **state)
 
 	assert_int_equal(
 		ask(rig, "POST", "/credential-vault",
-		    "{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":["
-		    BINDING("b", "b.example.com") "]}")
+		    "{\"credentials\":[" CREDENTIAL(
+			    "c") "],\"bindings\":[" BINDING("b", "b.example."
+								 "com") "]}")
 			->status,
 		201);
 	for (i = 0; i < ARRAY_LEN(rows); i++)
-		assert_call(ask(rig, "PATCH", "/credential-vault",
-				rows[i].body),
-			    rows[i].status, rows[i].says);
+		assert_call(
+			ask(rig, "PATCH", "/credential-vault", rows[i].body),
+			rows[i].status, rows[i].says);
 	assert_int_equal(rig->vault.commits, 1);
 	assert_call(ask(rig, "GET", "/credential-vault", NULL), 200,
 		    "{\"revision\":1,");
-	assert_call(ask_with(rig, "POST", "/credential-vault",
-			     OF(PLAIN, TOKEN), "{}"),
+	assert_call(ask_with(rig, "POST", "/credential-vault", OF(PLAIN, TOKEN),
+			     "{}"),
 		    412, "credential vault requires transparent mitmproxy");
 }
 
@@ -569,28 +583,32 @@ static void vault__holds_the_policy(void **state)
 	struct rig *rig = *state;
 	size_t i;
 
-	(void)ask(rig, "POST", "/credential-vault",
-		  "{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":["
-		  BINDING("b", "b.example.com") "]}");
+	(void)ask(
+		rig, "POST", "/credential-vault",
+		"{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":[" BINDING(
+			"b", "b.example.com") "]}");
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		assert_call(ask(rig, rows[i].method, "/policy", rows[i].body),
 			    400, "credential vault policy validation: ");
 	assert_call(ask(rig, "GET", "/policy", NULL), 200, "*.Example.com");
 	/* allowed by default, it needs no rule; a denial counts still */
-	assert_call(ask(rig, "POST", "/policy", "{\"defaultAction\":\"allow\"}"),
-		    200, "allow_all");
+	assert_call(
+		ask(rig, "POST", "/policy", "{\"defaultAction\":\"allow\"}"),
+		200, "allow_all");
 	assert_call(ask(rig, "PATCH", "/policy",
 			"[{\"action\":\"deny\",\"target\":\"*.example.com\"}]"),
 		    400, "is denied by an egress rule");
 	assert_int_equal(ask(rig, "DELETE", "/credential-vault", NULL)->status,
 			 204);
 	assert_call(ask(rig, "POST", "/policy", ""), 200, "deny_all");
-	assert_call(ask(rig, "POST", "/credential-vault",
-			"{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":["
-			BINDING("b", "b.example.com") "]}"),
-		    400,
-		    "credential bindings require explicit "
-		    "networkPolicy.egress allow rules\n");
+	assert_call(
+		ask(rig, "POST", "/credential-vault",
+		    "{\"credentials\":[" CREDENTIAL(
+			    "c") "],\"bindings\":[" BINDING("b", "b.example."
+								 "com") "]}"),
+		400,
+		"credential bindings require explicit "
+		"networkPolicy.egress allow rules\n");
 }
 
 /* What was stored is there after a restart, an empty vault too, and the gateway
@@ -599,9 +617,10 @@ static void vault__outlives_control(void **state)
 {
 	struct rig *rig = *state;
 
-	(void)ask(rig, "POST", "/credential-vault",
-		  "{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":["
-		  BINDING("b", "b.example.com") "]}");
+	(void)ask(
+		rig, "POST", "/credential-vault",
+		"{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":[" BINDING(
+			"b", "b.example.com") "]}");
 	rig_control_stop(rig);
 	rig_gateway_down(rig);
 	rig_vault_down(rig);
@@ -610,13 +629,13 @@ static void vault__outlives_control(void **state)
 	rig_gateway_up(rig);
 	rig_vault_up(rig);
 	RIG_UNTIL(rig, rig->control->loaded && rig->gateway.syncs);
-	assert_non_null(strstr(
-		buf_peek(fake_bindings(&rig->gateway, ONE)).ptr,
-		"{\"revision\":1,\"bindings\":[{\"name\":\"b\","));
+	assert_non_null(
+		strstr(buf_peek(fake_bindings(&rig->gateway, ONE)).ptr,
+		       "{\"revision\":1,\"bindings\":[{\"name\":\"b\","));
 	assert_says(ask(rig, "GET", "/credential-vault", NULL), 200,
 		    "{\"revision\":1,\"credentials\":[{\"name\":\"c\","
-		    "\"sourceType\":\"inline\",\"revision\":1}],\"bindings\":["
-		    SHOWN("b", "1", "b.example.com") "]}\n");
+		    "\"sourceType\":\"inline\",\"revision\":1}],\"bindings\":"
+		    "[" SHOWN("b", "1", "b.example.com") "]}\n");
 }
 
 static unsigned gone_status;
@@ -631,9 +650,10 @@ static void all_of_it__goes_with_the_sandbox(void **state)
 {
 	struct rig *rig = *state;
 
-	(void)ask(rig, "POST", "/credential-vault",
-		  "{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":["
-		  BINDING("b", "b.example.com") "]}");
+	(void)ask(
+		rig, "POST", "/credential-vault",
+		"{\"credentials\":[" CREDENTIAL("c") "],\"bindings\":[" BINDING(
+			"b", "b.example.com") "]}");
 	gone_status = 0;
 	vault_scope_change_remove(rig->control, SPAN(ONE), on_gone, rig);
 	RIG_UNTIL(rig, gone_status);
