@@ -111,18 +111,24 @@ void forward_rearm(struct forward *x)
 
 /* -- the client's body ----------------------------------------------------- */
 
+/* A chunk is one write: its bytes alone may fill the queue so far that the end
+ * of the line after them would be refused. */
 static int forward_put_piece(struct forward *x, struct span bytes)
 {
+	struct buf chunk = BUF_INIT(STREAM_WRITE_MAX);
 	char head[H1_CHUNK_HEAD_SIZE];
-	int r = 0;
+	int r;
 
-	if (x->chunks)
-		r = stream_write(x->server,
-				 span_of(head, h1_chunk_head(bytes.len, head)));
+	if (!x->chunks)
+		return stream_write(x->server, bytes);
+	r = buf_put(&chunk, span_of(head, h1_chunk_head(bytes.len, head)));
 	if (!r)
-		r = stream_write(x->server, bytes);
-	if (!r && x->chunks)
-		r = stream_write(x->server, SPAN("\r\n"));
+		r = buf_put(&chunk, bytes);
+	if (!r)
+		r = buf_put_str(&chunk, "\r\n");
+	if (!r)
+		r = stream_write(x->server, buf_peek(&chunk));
+	buf_wipe(&chunk);
 	return r;
 }
 
@@ -140,7 +146,7 @@ static void forward_on_piece(struct forward *x, struct span bytes)
 	if (x->body_stopped)
 		return;
 	x->result.request_bytes += bytes.len;
-	/* the queue was under SERVER_UNSENT_MAX: no part is refused */
+	/* the queue was under SERVER_UNSENT_MAX: nothing is refused */
 	if (forward_put_piece(x, bytes)) {
 		forward_stop_body(x);
 	} else if (stream_unsent(x->server) >= SERVER_UNSENT_MAX) {
