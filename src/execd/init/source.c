@@ -164,9 +164,12 @@ void init_source(char **argv)
 	char path[PATH_MAX];
 	int len;
 
-	if (!script || !*script || getenv(DONE) ||
-	    (!is_yes(flag_find(argv, "init", true)) &&
-	     !is_yes(getenv("EXECD_INIT"))))
+	if (!is_yes(flag_find(argv, "init", true)) &&
+	    !is_yes(getenv("EXECD_INIT")))
+		return;
+	/* clients append to it for the commands after (contract 5.11) */
+	(void)setenv("EXECD_ENVS", EXECD_ENVS_FILE, 0);
+	if (!script || !*script || getenv(DONE))
 		return;
 	/* a name without a slash would be looked for in PATH */
 	len = snprintf(path, sizeof(path), "%s%s",

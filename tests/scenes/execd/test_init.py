@@ -201,6 +201,12 @@ def test_the_environment_has_what_the_container_needs_and_no_token(tmp_path):
         assert line in text
 
 
+def test_the_environment_names_the_file_that_clients_append_to(tmp_path):
+    with init_box("env", tmp=tmp_path, ready=False) as b:
+        assert b.process.wait(20) == 0
+        assert "EXECD_ENVS=/opt/opensandbox/.env" in b.text().splitlines()
+
+
 def test_signals_are_not_blocked_or_ignored_in_it(tmp_path):
     with init_box("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status", tmp=tmp_path,
                   ready=False) as b:
