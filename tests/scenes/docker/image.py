@@ -11,13 +11,15 @@ import tarfile
 from pathlib import Path
 
 PROGRAMS = ("bash", "cat", "ls", "sleep", "tail", "id", "env", "mkdir", "rm", "touch", "true",
-            "false", "chmod", "grep", "curl", "getent", "ip", "stat", "head", "wc")
+            "false", "chmod", "grep", "curl", "getent", "ip", "stat", "head", "wc", "mktemp", "ln",
+            "printf")
 PYTHON = "/usr/bin/python3"
 SKIPPED = {"test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "__pycache__",
            "dist-packages", "site-packages", "turtledemo"}
 FILES = {
-    "etc/passwd": "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n",
-    "etc/group": "root:x:0:\nuser:x:1000:\n",
+    "etc/passwd": "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n"
+                  "nobody:x:65534:65534::/:/bin/false\n",
+    "etc/group": "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "etc/os-release": "ID=debian\nVERSION_ID=12\n",
 }
