@@ -133,7 +133,7 @@ static void say(const uint8_t *data, size_t size, size_t step)
 
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds));
 	must(!stream_new(loop, fds[0], &s));
-	request_new(server, s, &peer);
+	request_new(server, s, &peer, false);
 	while (size) {
 		n = send(fds[1], data, MIN(step, size), MSG_NOSIGNAL);
 		if (n > 0) {

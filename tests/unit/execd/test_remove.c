@@ -210,7 +210,7 @@ static void *swap_run(void *arg)
 		(void)snprintf(gone, sizeof(gone), "%s/gone%u", root, i);
 		if (unlink(link) && errno != ENOENT)
 			(void)rename(link, gone);
-		(void)symlink(outside, link);
+		(void)!symlink(outside, link);
 		(void)renameat2(AT_FDCWD, at[i % 3], AT_FDCWD, link,
 				RENAME_EXCHANGE);
 		(void)renameat2(AT_FDCWD, at[i % 3], AT_FDCWD, link,
