@@ -9,12 +9,12 @@
 
 #include "certs/signed_route.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
+#include "src/base/secret.h"
 
 enum { TEXT_MAX = 512, SECRET_MAX = 4096, HASH_BYTES = 4, BASE = 36 };
 
@@ -110,7 +110,8 @@ bool signed_route_check(const struct signed_keys *keys, struct span id,
 	secret = key_find(keys, signature.ptr[2 * HASH_BYTES]);
 	if (!secret.len || !hash_route(secret, id, port, expires, hex))
 		return false;
-	return CRYPTO_memcmp(hex, signature.ptr, 2 * HASH_BYTES) == 0;
+	return secret_eq(span_of(hex, 2 * HASH_BYTES),
+			 span_of(signature.ptr, 2 * HASH_BYTES));
 }
 
 bool signed_route_make(const struct signed_keys *keys, char key_id,

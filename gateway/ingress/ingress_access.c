@@ -3,12 +3,12 @@
 
 #include "gateway/ingress/ingress_access.h"
 
-#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 #include "gateway/ingress/ingress_box.h"
 #include "gateway/ingress/ingress_route.h"
 #include "src/base/err.h"
+#include "src/base/secret.h"
 #include "src/wire/h1.h"
 
 static bool refuse(struct ingress_refusal *no, unsigned status,
@@ -26,7 +26,8 @@ static bool token_matches(struct span token, const uint8_t want[MSG_HASH_SIZE])
 	_Static_assert((int)MSG_HASH_SIZE == SHA256_DIGEST_LENGTH, "SHA-256");
 	must(SHA256((const unsigned char *)(token.len ? token.ptr : ""),
 		    token.len, hash));
-	return CRYPTO_memcmp(hash, want, sizeof(hash)) == 0;
+	return secret_eq(span_of(hash, sizeof(hash)),
+			 span_of(want, MSG_HASH_SIZE));
 }
 
 static bool execd_check(const struct ingress_box *box,

@@ -404,3 +404,10 @@ const char *cidr_text(const struct cidr *c, char *dst, size_t size)
 	at = put_decimal(at, v4 ? c->prefix - 96u : c->prefix);
 	return text_end(span_of(text, (size_t)(at - text)), dst, size);
 }
+
+const char *mac_text(const uint8_t mac[6], char dst[MAC_TEXT_SIZE])
+{
+	(void)snprintf(dst, MAC_TEXT_SIZE, "%02x:%02x:%02x:%02x:%02x:%02x",
+		       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	return dst;
+}

@@ -74,3 +74,6 @@ socklen_t addr_to_sockaddr(const struct addr *a, struct sockaddr_storage *ret);
 const char *addr_text(const struct addr *a, char *dst, size_t size);
 const char *addr_text_port(const struct addr *a, char *dst, size_t size);
 const char *cidr_text(const struct cidr *c, char *dst, size_t size);
+/* "02:42:0a:00:00:07". Returns dst. */
+enum { MAC_TEXT_SIZE = 18 };
+const char *mac_text(const uint8_t mac[6], char dst[MAC_TEXT_SIZE]);

@@ -368,13 +368,6 @@ struct sandbox *sandbox_free(struct sandbox *s)
 
 /* -- writing -------------------------------------------------------------- */
 
-static const char *mac_text(const uint8_t mac[6], char dst[ADDR_TEXT_SIZE])
-{
-	(void)snprintf(dst, ADDR_TEXT_SIZE, "%02x:%02x:%02x:%02x:%02x:%02x",
-		       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
-	return dst;
-}
-
 static void hash_emit(struct json_out *o, const char *member, bool has,
 		      const uint8_t hash[MSG_HASH_SIZE])
 {

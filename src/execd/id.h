@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* id.h - names of executions and sessions: 128 random bits in hexadecimal */
+/* id.h - names of executions, sessions, terminals: 128 random bits in
+ * hexadecimal */
 #pragma once
 
 enum { ID_SIZE = 33 };

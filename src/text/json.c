@@ -177,6 +177,13 @@ const struct json *json_find(const struct json *object, const char *name)
 	return outer(json_object_get(inner(object), name));
 }
 
+const struct json *json_find_some(const struct json *object, const char *name)
+{
+	const struct json *found = json_find(object, name);
+
+	return json_kind(found) == JSON_KIND_NULL ? NULL : found;
+}
+
 struct span json_text(const struct json *j)
 {
 	if (!json_is_string(inner(j)))

@@ -63,6 +63,8 @@ const char *json_kind_name(enum json_kind kind);
 
 /* The member's value, or NULL. */
 const struct json *json_find(const struct json *object, const char *name);
+/* The same; a member that is null is absent. */
+const struct json *json_find_some(const struct json *object, const char *name);
 /* SPAN_NONE when not a string (the empty string has a pointer). A NUL stands
  * behind the text. */
 struct span json_text(const struct json *j);

@@ -233,12 +233,9 @@ static void put_resolver(struct json_out *o, const struct network *n)
 /* Where older daemons look for the hardware address, and where newer ones. */
 static void put_mac(struct json_out *o, const struct box *b)
 {
-	char text[18];
+	char text[MAC_TEXT_SIZE];
 
-	(void)snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
-		       b->mac[0], b->mac[1], b->mac[2], b->mac[3], b->mac[4],
-		       b->mac[5]);
-	json_put_str(o, "MacAddress", text);
+	json_put_str(o, "MacAddress", mac_text(b->mac, text));
 }
 
 static void put_endpoint(struct json_out *o, const struct box *b)

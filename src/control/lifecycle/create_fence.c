@@ -60,18 +60,15 @@ static void put_labels(struct json_out *o, const struct box *b)
 static int entry_emit(struct buf *out, const struct box *b, const char *port)
 {
 	struct json_out o;
-	char mac[18];
+	char mac[MAC_TEXT_SIZE];
 
-	(void)snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x",
-		       b->mac[0], b->mac[1], b->mac[2], b->mac[3], b->mac[4],
-		       b->mac[5]);
 	json_start(&o, out);
 	json_open_object(&o, NULL);
 	json_put_str(&o, "id", b->id);
 	json_put_str(&o, "interface", CONFIG_BRIDGE);
 	if (port)
 		json_put_str(&o, "port", port);
-	json_put_str(&o, "mac", mac);
+	json_put_str(&o, "mac", mac_text(b->mac, mac));
 	json_open_array(&o, "addresses");
 	put_address(&o, &b->v4);
 	put_address(&o, &b->v6);

@@ -52,14 +52,6 @@ int lifecycle_error_set(struct lifecycle_error *no, unsigned status,
 	return -EINVAL;
 }
 
-/* The member, NULL when it is absent or null. */
-static const struct json *member(const struct json *j, const char *name)
-{
-	const struct json *m = json_find(j, name);
-
-	return json_kind(m) == JSON_KIND_NULL ? NULL : m;
-}
-
 /* 422: the body is not of the form that the contract gives. */
 static int want(struct reading *rd, const struct json *m, enum json_kind kind,
 		const char *path)
@@ -80,7 +72,7 @@ static struct span keep(struct reading *rd, struct span text)
 static int read_text(struct reading *rd, const struct json *j, const char *name,
 		     const char *path, struct span *ret)
 {
-	const struct json *m = member(j, name);
+	const struct json *m = json_find_some(j, name);
 	int r;
 
 	*ret = SPAN_NONE;
@@ -96,7 +88,7 @@ static int read_text(struct reading *rd, const struct json *j, const char *name,
 
 static int read_registry_auth(struct reading *rd, const struct json *image)
 {
-	const struct json *auth = member(image, "auth");
+	const struct json *auth = json_find_some(image, "auth");
 	struct span user, password;
 	int r;
 
@@ -118,7 +110,7 @@ static int read_registry_auth(struct reading *rd, const struct json *image)
 
 static int read_image(struct reading *rd)
 {
-	const struct json *image = member(rd->body, "image");
+	const struct json *image = json_find_some(rd->body, "image");
 	struct span uri, snapshot;
 	int r;
 
@@ -152,7 +144,7 @@ static int read_entrypoint(struct reading *rd)
 {
 	static const struct span idle[] = { SPAN_INIT("tail"), SPAN_INIT("-f"),
 					    SPAN_INIT("/dev/null") };
-	const struct json *list = member(rd->body, "entrypoint");
+	const struct json *list = json_find_some(rd->body, "entrypoint");
 	struct box *b = rd->q->box;
 	size_t count = json_count(list), i;
 	int r = 0;
@@ -186,7 +178,7 @@ static int read_entrypoint(struct reading *rd)
 
 static int read_env(struct reading *rd)
 {
-	const struct json *env = member(rd->body, "env"), *value;
+	const struct json *env = json_find_some(rd->body, "env"), *value;
 	struct create_request *q = rd->q;
 	struct box_pair *pair;
 	void *cursor = NULL;
@@ -221,7 +213,7 @@ static int read_env(struct reading *rd)
 
 static int read_platform(struct reading *rd)
 {
-	const struct json *p = member(rd->body, "platform");
+	const struct json *p = json_find_some(rd->body, "platform");
 	struct span os, arch;
 	int r;
 
@@ -255,7 +247,7 @@ static int read_platform(struct reading *rd)
 /* Kept as a duration until the sandbox is made. */
 static int read_timeout(struct reading *rd)
 {
-	const struct json *t = member(rd->body, "timeout");
+	const struct json *t = json_find_some(rd->body, "timeout");
 	uint64_t max = rd->limits->timeout_max_s, seconds;
 
 	if (!t)
@@ -277,7 +269,8 @@ static int read_timeout(struct reading *rd)
 
 static int read_resources(struct reading *rd)
 {
-	const struct json *m = member(rd->body, "resourceLimits"), *value;
+	const struct json *m = json_find_some(rd->body, "resourceLimits"),
+			  *value;
 	struct create_resources *to = &rd->q->resources;
 	void *cursor = NULL;
 	struct span name;
@@ -307,7 +300,7 @@ static int read_resources(struct reading *rd)
 
 static int read_metadata(struct reading *rd)
 {
-	const struct json *m = member(rd->body, "metadata"), *value;
+	const struct json *m = json_find_some(rd->body, "metadata"), *value;
 	void *cursor = NULL;
 	struct span name;
 	int r = 0;
@@ -329,7 +322,7 @@ static int read_metadata(struct reading *rd)
 
 static int read_extensions(struct reading *rd)
 {
-	const struct json *m = member(rd->body, "extensions"), *renew;
+	const struct json *m = json_find_some(rd->body, "extensions"), *renew;
 	uint64_t seconds;
 	int r;
 
@@ -338,11 +331,11 @@ static int read_extensions(struct reading *rd)
 	r = want(rd, m, JSON_KIND_OBJECT, "extensions");
 	if (r)
 		return r;
-	if (member(m, "poolRef"))
+	if (json_find_some(m, "poolRef"))
 		return lifecycle_error_set(
 			rd->no, 400, "SANDBOX::UNSUPPORTED_POOL_REF",
 			"extensions.poolRef: this server has no pools");
-	renew = member(m, "access.renew.extend.seconds");
+	renew = json_find_some(m, "access.renew.extend.seconds");
 	if (!renew)
 		return 0;
 	if (!span_parse_u64(json_text(renew), &seconds) ||
@@ -360,7 +353,7 @@ static int read_extensions(struct reading *rd)
 
 static int read_policy(struct reading *rd)
 {
-	const struct json *m = member(rd->body, "networkPolicy");
+	const struct json *m = json_find_some(rd->body, "networkPolicy");
 	struct diag d = { 0 };
 	unsigned total;
 	int r;
@@ -384,7 +377,7 @@ static int read_policy(struct reading *rd)
 
 static int read_credential_proxy(struct reading *rd)
 {
-	const struct json *m = member(rd->body, "credentialProxy");
+	const struct json *m = json_find_some(rd->body, "credentialProxy");
 	struct box *b = rd->q->box;
 	int r;
 
@@ -410,7 +403,7 @@ static int read_secure_access(struct reading *rd)
 
 static int read_volumes(struct reading *rd)
 {
-	const struct json *m = member(rd->body, "volumes");
+	const struct json *m = json_find_some(rd->body, "volumes");
 	struct create_request *q = rd->q;
 	size_t i;
 	int r = 0;
@@ -466,8 +459,9 @@ static int keep_request(struct reading *rd)
 	json_start(&o, &text);
 	json_open_object(&o, NULL);
 	for (i = 0; i < ARRAY_LEN(kept); i++)
-		if (member(rd->body, kept[i]))
-			json_put_json(&o, kept[i], member(rd->body, kept[i]));
+		if (json_find_some(rd->body, kept[i]))
+			json_put_json(&o, kept[i],
+				      json_find_some(rd->body, kept[i]));
 	json_close(&o);
 	if (json_done(&o))
 		return lifecycle_error_set(rd->no, 422, INVALID,

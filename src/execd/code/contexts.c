@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "src/base/diag.h"
 #include "src/base/err.h"
@@ -69,23 +68,13 @@ struct context *contexts_default(const struct contexts *t, struct span language)
 
 /* -- the life of a context ------------------------------------------------ */
 
-static void make_id(char dst[CONTEXT_ID_SIZE])
-{
-	uint8_t bytes[(CONTEXT_ID_SIZE - 1) / 2];
-	size_t i;
-
-	must(getrandom(bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes));
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(dst + 2 * i, 3, "%02x", bytes[i]);
-}
-
 static struct context *context_new(struct contexts *t, struct span language,
 				   struct span cwd)
 {
 	struct context *c = must_alloc(sizeof(*c));
 
 	c->owner = t;
-	make_id(c->id);
+	id_draw(c->id);
 	must(span_copy(language, c->language, sizeof(c->language)));
 	if (cwd.len) {
 		c->cwd = must_alloc(cwd.len + 1);

@@ -18,6 +18,7 @@
 #include "src/base/buf.h"
 #include "src/base/map.h"
 #include "src/execd/code/cell.h"
+#include "src/execd/id.h"
 
 struct engine;
 struct execd;
@@ -26,7 +27,6 @@ struct jupyter;
 
 enum {
 	CONTEXTS_MAX = 256,
-	CONTEXT_ID_SIZE = 33, /* 32 hex digits */
 	CONTEXT_LANGUAGE_MAX = 63,
 	CONTEXT_CODE_MAX = 4 * 1024 * 1024,
 	/* An interrupt that did not help for so long is followed by a hard one.
@@ -43,7 +43,7 @@ enum context_state {
 
 struct context {
 	struct contexts *owner;
-	char id[CONTEXT_ID_SIZE];
+	char id[ID_SIZE];
 	char language[CONTEXT_LANGUAGE_MAX + 1];
 	char *cwd; /* NULL: ours */
 	struct engine *engine;

@@ -12,13 +12,6 @@
 /* 365 days: what is longer is a mistake of units. */
 static const uint64_t timeout_max_ms = 365ull * 24 * 3600 * 1000;
 
-static const struct json *member(const struct json *j, const char *name)
-{
-	const struct json *found = json_find(j, name);
-
-	return json_kind(found) == JSON_KIND_NULL ? NULL : found;
-}
-
 static int say_kind(struct diag *d, const char *name, const struct json *found,
 		    const char *expected)
 {
@@ -34,7 +27,7 @@ static bool holds_nul(struct span s)
 static int read_text(const struct json *j, const char *name, struct span *ret,
 		     struct diag *d)
 {
-	const struct json *found = member(j, name);
+	const struct json *found = json_find_some(j, name);
 
 	*ret = SPAN_NONE;
 	if (!found)
@@ -53,7 +46,7 @@ static int read_text(const struct json *j, const char *name, struct span *ret,
 static int read_bool(const struct json *j, const char *name, bool *ret,
 		     struct diag *d)
 {
-	const struct json *found = member(j, name);
+	const struct json *found = json_find_some(j, name);
 
 	*ret = json_bool(found);
 	if (found && json_kind(found) != JSON_KIND_BOOL)
@@ -65,7 +58,7 @@ static int read_bool(const struct json *j, const char *name, bool *ret,
 static int read_number(const struct json *j, const char *name, uint64_t max,
 		       uint64_t *ret, struct diag *d)
 {
-	const struct json *found = member(j, name);
+	const struct json *found = json_find_some(j, name);
 
 	*ret = 0;
 	if (!found)
@@ -107,7 +100,7 @@ static int read_ids(const struct json *j, struct command_body *ret,
 static int read_envs(const struct json *j, struct command_body *ret,
 		     struct diag *d)
 {
-	ret->envs = member(j, "envs");
+	ret->envs = json_find_some(j, "envs");
 	if (ret->envs && json_kind(ret->envs) != JSON_KIND_OBJECT)
 		return say_kind(d, "envs", ret->envs, "an object");
 	return 0;
@@ -149,7 +142,7 @@ static int read_command(const struct json *j, struct command_body *ret,
 {
 	int r;
 
-	ret->argv = member(j, "argv");
+	ret->argv = json_find_some(j, "argv");
 	r = read_text(j, "command", &ret->command, d);
 	if (r)
 		return r;

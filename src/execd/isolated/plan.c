@@ -47,14 +47,6 @@ const char *plan_user_name(enum plan_user u)
 
 /* -- members -------------------------------------------------------------- */
 
-/* Null is absent here. */
-static const struct json *member(const struct json *j, const char *name)
-{
-	const struct json *v = json_find(j, name);
-
-	return json_kind(v) == JSON_KIND_NULL ? NULL : v;
-}
-
 static int wrong(struct diag *d, const char *where, const char *wanted,
 		 const struct json *v)
 {
@@ -167,7 +159,7 @@ static void folders_make(const char *path)
 
 static int workspace_read(const struct json *j, struct plan *p, struct diag *d)
 {
-	const struct json *w = member(j, "workspace");
+	const struct json *w = json_find_some(j, "workspace");
 	unsigned mode = PLAN_OVERLAY;
 	struct stat is;
 	char *real;
@@ -175,10 +167,11 @@ static int workspace_read(const struct json *j, struct plan *p, struct diag *d)
 
 	if (json_kind(w) != JSON_KIND_OBJECT)
 		return wrong(d, "workspace", "an object with a path", w);
-	r = path_read(member(w, "path"), "workspace.path", &p->workspace, d);
+	r = path_read(json_find_some(w, "path"), "workspace.path",
+		      &p->workspace, d);
 	if (!r)
-		r = word_read(member(w, "mode"), "workspace.mode", modes,
-			      ARRAY_LEN(modes), &mode, d);
+		r = word_read(json_find_some(w, "mode"), "workspace.mode",
+			      modes, ARRAY_LEN(modes), &mode, d);
 	if (r)
 		return r;
 	p->mode = (enum plan_workspace)mode;
@@ -209,7 +202,7 @@ static struct plan_bind *bind_next(struct plan *p, struct diag *d)
 static int extra_read(const struct json *j, const char *const *allowed,
 		      struct plan *p, struct diag *d)
 {
-	const struct json *list = member(j, "extra_writable");
+	const struct json *list = json_find_some(j, "extra_writable");
 	struct plan_bind *b;
 	int r = 0;
 
@@ -241,10 +234,12 @@ static int bind_read(const struct json *v, const char *const *allowed,
 		return -EINVAL;
 	if (json_kind(v) != JSON_KIND_OBJECT)
 		return wrong(d, "a bind", "an object with a source", v);
-	b->read_only = json_bool(member(v, "readonly"));
-	r = path_read(member(v, "source"), "binds.source", &b->source, d);
-	if (!r && json_text(member(v, "dest")).len)
-		r = path_read(member(v, "dest"), "binds.dest", &b->dest, d);
+	b->read_only = json_bool(json_find_some(v, "readonly"));
+	r = path_read(json_find_some(v, "source"), "binds.source", &b->source,
+		      d);
+	if (!r && json_text(json_find_some(v, "dest")).len)
+		r = path_read(json_find_some(v, "dest"), "binds.dest", &b->dest,
+			      d);
 	else if (!r)
 		b->dest = must_strdup(b->source);
 	return r ? r : path_resolve(&b->source, "binds.source", allowed, d);
@@ -253,7 +248,7 @@ static int bind_read(const struct json *v, const char *const *allowed,
 static int binds_read(const struct json *j, const char *const *allowed,
 		      struct plan *p, struct diag *d)
 {
-	const struct json *list = member(j, "binds");
+	const struct json *list = json_find_some(j, "binds");
 	int r = 0;
 
 	if (list && json_kind(list) != JSON_KIND_ARRAY)
@@ -287,7 +282,7 @@ static int keys_read(const struct json *list, struct plan *p, struct diag *d)
 
 static int env_read(const struct json *j, struct plan *p, struct diag *d)
 {
-	const struct json *e = member(j, "env_passthrough");
+	const struct json *e = json_find_some(j, "env_passthrough");
 	unsigned mode = PLAN_ENV_DENY;
 	int r;
 
@@ -295,10 +290,10 @@ static int env_read(const struct json *j, struct plan *p, struct diag *d)
 		return 0;
 	if (json_kind(e) != JSON_KIND_OBJECT)
 		return wrong(d, "env_passthrough", "an object", e);
-	r = word_read(member(e, "mode"), "env_passthrough.mode", env_modes,
-		      ARRAY_LEN(env_modes), &mode, d);
+	r = word_read(json_find_some(e, "mode"), "env_passthrough.mode",
+		      env_modes, ARRAY_LEN(env_modes), &mode, d);
 	p->env = (enum plan_env)mode;
-	return r ? r : keys_read(member(e, "keys"), p, d);
+	return r ? r : keys_read(json_find_some(e, "keys"), p, d);
 }
 
 static int user_read(const struct json *j, struct plan *p, struct diag *d)
@@ -308,16 +303,16 @@ static int user_read(const struct json *j, struct plan *p, struct diag *d)
 	bool has_idle = false;
 	int r;
 
-	r = word_read(member(j, "uid_mode"), "uid_mode", users,
+	r = word_read(json_find_some(j, "uid_mode"), "uid_mode", users,
 		      ARRAY_LEN(users), &user, d);
 	if (!r)
-		r = number_read(member(j, "uid"), "uid", UINT32_MAX - 1,
+		r = number_read(json_find_some(j, "uid"), "uid", UINT32_MAX - 1,
 				&p->has_uid, &uid, d);
 	if (!r)
-		r = number_read(member(j, "gid"), "gid", UINT32_MAX - 1,
+		r = number_read(json_find_some(j, "gid"), "gid", UINT32_MAX - 1,
 				&p->has_gid, &gid, d);
 	if (!r)
-		r = number_read(member(j, "idle_timeout_seconds"),
+		r = number_read(json_find_some(j, "idle_timeout_seconds"),
 				"idle_timeout_seconds", INT32_MAX, &has_idle,
 				&idle, d);
 	p->user = (enum plan_user)user;
@@ -330,7 +325,7 @@ static int user_read(const struct json *j, struct plan *p, struct diag *d)
 int plan_read(const struct json *j, const char *const *allowed,
 	      struct plan *ret, struct diag *d)
 {
-	const struct json *net = member(j, "share_net");
+	const struct json *net = json_find_some(j, "share_net");
 	unsigned profile = PLAN_STRICT;
 	int r;
 
@@ -339,7 +334,7 @@ int plan_read(const struct json *j, const char *const *allowed,
 		return wrong(d, "share_net", "true or false", net);
 	if (net)
 		ret->share_net = json_bool(net);
-	r = word_read(member(j, "profile"), "profile", profiles,
+	r = word_read(json_find_some(j, "profile"), "profile", profiles,
 		      ARRAY_LEN(profiles), &profile, d);
 	ret->profile = (enum plan_profile)profile;
 	if (!r)

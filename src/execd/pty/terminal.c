@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 
 #include "src/base/err.h"
 #include "src/base/fd.h"
@@ -315,19 +314,6 @@ int terminal_start(struct terminal *t, bool pty, struct diag *d)
 
 /* -- life ------------------------------------------------------------------ */
 
-static void terminal_make_id(char dst[TERMINAL_ID_SIZE])
-{
-	static const char digits[] = "0123456789abcdef";
-	uint8_t bytes[(TERMINAL_ID_SIZE - 1) / 2];
-
-	must(getrandom(bytes, sizeof(bytes), 0) == sizeof(bytes));
-	for (size_t i = 0; i < sizeof(bytes); i++) {
-		dst[2 * i] = digits[bytes[i] >> 4];
-		dst[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	dst[TERMINAL_ID_SIZE - 1] = 0;
-}
-
 static char *terminal_dup(struct span s)
 {
 	char *copy;
@@ -346,7 +332,7 @@ struct terminal *terminal_new(struct execd *e, struct span cwd,
 
 	list_init(&t->link);
 	t->execd = e;
-	terminal_make_id(t->id);
+	id_draw(t->id);
 	t->cwd = terminal_dup(cwd);
 	t->command = terminal_dup(command);
 	t->cols = 80;

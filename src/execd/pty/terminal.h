@@ -21,6 +21,7 @@
 
 #include "src/base/buf.h"
 #include "src/base/list.h"
+#include "src/execd/id.h"
 #include "src/execd/process/child.h"
 #include "src/execd/pty/ring.h"
 #include "src/io/loop.h"
@@ -30,7 +31,6 @@ struct diag;
 struct execd;
 
 enum {
-	TERMINAL_ID_SIZE = 33, /* 32 hex digits and a NUL */
 	TERMINAL_INPUT_MAX = 1024 * 1024,
 	/* From so many bytes on the holder is not read any more. */
 	TERMINAL_INPUT_FULL = 64 * 1024,
@@ -56,7 +56,7 @@ struct terminal_end {
 struct terminal {
 	struct list link; /* in terminals.all, oldest first */
 	struct execd *execd;
-	char id[TERMINAL_ID_SIZE];
+	char id[ID_SIZE];
 	char *cwd;     /* NULL: the daemon's */
 	char *command; /* NULL: an interactive shell */
 	uint16_t cols, rows;

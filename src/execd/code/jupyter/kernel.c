@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "src/base/addr.h"
 #include "src/base/buf.h"
@@ -355,16 +354,6 @@ static const struct engine_ops ops = {
 	.free = kernel_free,
 };
 
-static void make_session(char dst[KERNEL_SESSION_SIZE])
-{
-	uint8_t bytes[(KERNEL_SESSION_SIZE - 1) / 2];
-	size_t i;
-
-	must(getrandom(bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes));
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(dst + 2 * i, 3, "%02x", bytes[i]);
-}
-
 struct engine *kernel_new(struct jupyter *j, struct span language,
 			  const char *cwd, struct cell *cell,
 			  const struct engine_events *events, void *ctx)
@@ -377,7 +366,7 @@ struct engine *kernel_new(struct jupyter *j, struct span language,
 	k->jupyter = j;
 	k->language = language;
 	k->cwd = cwd;
-	make_session(k->session);
+	id_draw(k->session);
 	timer_init(&k->retry, j->execd->loop, kernel_on_retry);
 	timer_init(&k->check, j->execd->loop, on_check);
 	return &k->engine;

@@ -8,6 +8,7 @@
 #include "src/base/span.h"
 #include "src/execd/code/engine.h"
 #include "src/execd/code/jupyter/message.h"
+#include "src/execd/id.h"
 #include "src/io/loop.h"
 
 struct jupyter;
@@ -17,7 +18,6 @@ struct websocket;
 enum {
 	KERNEL_ID_MAX = 64,
 	KERNEL_NAME_MAX = 128,
-	KERNEL_SESSION_SIZE = 33,
 	KERNEL_PATH_MAX = 128, /* of the API, with an id in it */
 	KERNEL_WHY_MAX = 512,
 	KERNEL_PATIENCE_MS = 25 * 1000,
@@ -50,10 +50,10 @@ struct kernel {
 	struct websocket *socket;
 	char id[KERNEL_ID_MAX + 1];
 	char name[KERNEL_NAME_MAX + 1];
-	char session[KERNEL_SESSION_SIZE];
+	char session[ID_SIZE];
 
 	uint64_t request; /* the number of the last one */
-	char request_id[KERNEL_SESSION_SIZE + 24];
+	char request_id[ID_SIZE + 24];
 	bool replied, idle;
 	struct message error; /* kept until the run is over */
 	bool has_error;
