@@ -23,8 +23,8 @@ def search(pid, pattern):
         for first, last in regions(pid):
             try:
                 memory.seek(first)
-                yield from pattern.findall(
-                    memory.read(min(last - first, 1 << 28)))
+                yield from (m.group() for m in pattern.finditer(
+                    memory.read(min(last - first, 1 << 28))))
             except (OSError, ValueError, OverflowError):
                 continue
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """image.py - a small image for sandboxes, out of this machine's own programs
 
+    image.py OUT      deploy/quickstart --docker calls it as a program
+
 Nothing is downloaded: a tree of bash, coreutils, curl, python3 and what they
 need, as a tar archive for `docker import`. Made once per run, in a second or two.
 """
 import io
 import re
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -103,3 +106,7 @@ def make(out):
     tree.links = {n: f"usr/{n}" for n in ("bin", "sbin", "lib", "lib64")}
     tree.links["usr/bin/sh"] = "bash"
     tree.write(out)
+
+
+if __name__ == "__main__":
+    make(sys.argv[1])
