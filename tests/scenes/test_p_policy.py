@@ -462,10 +462,14 @@ def test_explain_says_what_happens(lab, sandbox, method, url):
                           expect=200)[1]
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
+
+    def of_this_kind():
+        return [r for r in lab.records(host=host, kind="http") if r["method"] == method]
+
+    former = len(of_this_kind())
     status = reach(sandbox, host, "/" + path, scheme, method)
     assert (said["verdict"] == "allow") == (status == 200), (said, status)
-    record = lab.wait(lambda: [r for r in lab.records(host=host, kind="http")
-                               if r["method"] == method][-1:], 5, "the record")[0]
+    record = lab.wait(lambda: of_this_kind()[former:], 5, "the record")[0]
     assert record["verdict"] == said["verdict"]
     assert record["policy"] == said["policy"] and record["decidedBy"] == said["source"]
     assert record.get("rule", "") == said["rule"]

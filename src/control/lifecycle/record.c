@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.c - changes of the records of sandboxes, one at a time */
+/* record.c - changes of the records of sandboxes, one at a time
+ *
+ * How it works: a record is in force when it is stored, so a gateway that is
+ * down fails none of them. But who is told that it is done may ask the gateway
+ * at once, which must not answer by the former state: so the word waits until
+ * every loop of a gateway that is there has it.
+ */
 
 #include "src/control/lifecycle/record.h"
 
@@ -12,6 +18,7 @@
 #include "src/base/err.h"
 #include "src/control/api.h"
 #include "src/control/control.h"
+#include "src/control/gateway_link.h"
 #include "src/control/lifecycle/inside.h"
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/control/lifecycle/runtime.h"
@@ -129,13 +136,39 @@ static void remove_apply(struct control *c, void *data, uint64_t revision)
 	boxes_remove(&w->lifecycle->boxes, span_str(w->id));
 }
 
+/* What waits for the gateway after its wish is kept. */
+struct told {
+	changed_fn *fn;
+	void *ctx;
+};
+
+static void on_told(void *ctx, int status, const char *text, struct span tail)
+{
+	const struct refusal fine = { 0 };
+	struct told *t = ctx;
+
+	(void)status; /* one that is down learns it when it is back */
+	(void)text;
+	(void)tail;
+	t->fn(t->ctx, &fine);
+	free(t);
+}
+
 static void wish_done(struct control *c, void *data, const struct refusal *why)
 {
 	struct wish *w = data;
+	struct told *t;
 
-	(void)c;
-	if (w->fn)
+	if (!w->fn)
+		return;
+	if (why->status) {
 		w->fn(w->ctx, why);
+		return;
+	}
+	t = must_alloc(sizeof(*t));
+	t->fn = w->fn;
+	t->ctx = w->ctx;
+	gateway_link_sync(c->gateway, on_told, t);
 }
 
 static void wish_free(void *data)

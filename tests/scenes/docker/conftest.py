@@ -59,6 +59,10 @@ class Node:
         found += [p for p in self.policies() if sandbox in p]
         return found
 
+    def clear(self):
+        for box in self.api.call("GET", "/v1/sandboxes?pageSize=100")[1]["items"]:
+            self.api.delete(box["id"])
+
     def connected(self):
         """Sandboxes can be made: Docker was met."""
         self.lab.wait(lambda: "sandboxes are made of" in self.lab.log()[self.lab.log_mark:], 30,
@@ -99,3 +103,9 @@ def node():
     finally:
         lab.down()
         docker.down()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def a_clean_node(node):
+    """What a test of another file left when it failed, fails none of these."""
+    node.clear()

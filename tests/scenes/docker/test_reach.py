@@ -39,11 +39,22 @@ def test_a_port_by_both_ways(node):
     by_hand = f"127.0.0.1:8080/v1/sandboxes/{box}/proxy/8000"
     assert node.api.reach(by_hand, "/file") == (200, "hello\n")
     assert node.api.reach(by_hand, "/none")[0] == 404
-    assert node.api.call("POST", f"/v1/sandboxes/{box}/pause")[0] == 202
-    assert node.api.reach(at["endpoint"], "/file")[0] == 503
-    assert node.api.call("POST", f"/v1/sandboxes/{box}/resume")[0] == 202
-    assert served(node, at["endpoint"], "/file") == (200, "hello\n")
     node.api.delete(box)
+
+
+def test_an_answer_is_in_force_at_the_ingress(node):
+    """Once the API has said that a sandbox stands still, goes on or is gone, the
+    gateway says the same: it was told before."""
+    box = node.api.create(entrypoint=READER)["id"]
+    at = node.api.endpoint(box, 8000)
+    assert served(node, at["endpoint"], "/file") == (200, "hello\n")
+    for _ in range(5):
+        assert node.api.call("POST", f"/v1/sandboxes/{box}/pause")[0] == 202
+        assert node.api.reach(at["endpoint"], "/file")[0] == 503
+        assert node.api.call("POST", f"/v1/sandboxes/{box}/resume")[0] == 202
+        assert node.api.reach(at["endpoint"], "/file") == (200, "hello\n")
+    node.api.delete(box)
+    assert node.api.reach(at["endpoint"], "/file")[0] == 404
 
 
 def test_a_secured_port_and_a_link_to_it(node):

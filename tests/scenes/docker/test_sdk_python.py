@@ -29,6 +29,7 @@ def python(request):
 
 @pytest.mark.parametrize("programs", ["python", "python_docker"])
 def test_sdk(node, python, programs):
+    node.clear()
     node.docker.cli("tag", "lab:1", "tests:local")
     before = (sorted(node.docker.containers()), sorted(node.registry()), node.policies(),
               node.docker.cli("images", "-q").stdout)
