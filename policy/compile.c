@@ -25,6 +25,7 @@ enum {
 	SEEDS = 16,
 	GROWTHS = 3, /* of the table by half, when no seed will do */
 	SMALL_TABLE = 1024,
+	V4_PREFIX = 96, /* under which IPv4 addresses are mapped */
 };
 
 struct compiler {
@@ -92,6 +93,15 @@ static unsigned count_labels(struct span name)
 	return labels;
 }
 
+/* Sorted, they stand together: nothing of IPv6 begins where IPv4 is mapped. */
+static bool cidr_is_v4(const struct cidr *c)
+{
+	struct addr a = { 0 };
+
+	memcpy(a.ip, c->ip, sizeof(a.ip));
+	return c->prefix >= V4_PREFIX && addr_is_v4(&a);
+}
+
 /* Kind of the target, for who looks at the verdict. */
 static void mark_target(const struct policy_target *t,
 			struct snap_terms *record)
@@ -108,6 +118,9 @@ static void mark_target(const struct policy_target *t,
 		record->flags |= RULE_ADDRESS;
 		if (t->cidr.prefix == 128)
 			record->flags |= RULE_EXACT;
+		if (!t->cidr.prefix ||
+		    (t->cidr.prefix == V4_PREFIX && cidr_is_v4(&t->cidr)))
+			record->flags |= RULE_EVERYWHERE;
 		return;
 	}
 }
@@ -341,15 +354,6 @@ static void put_slots(struct compiler *c)
 	}
 	c->head.slot_count = count;
 	put_table(c, slots);
-}
-
-/* Sorted, they stand together: nothing of IPv6 begins where IPv4 is mapped. */
-static bool cidr_is_v4(const struct cidr *c)
-{
-	struct addr a = { 0 };
-
-	memcpy(a.ip, c->ip, sizeof(a.ip));
-	return c->prefix >= 96 && addr_is_v4(&a);
 }
 
 static void put_prefixes(struct compiler *c)

@@ -160,6 +160,7 @@ enum snap_rule_flags {
 	RULE_CONSTRAINED = 2, /* has methods or paths */
 	RULE_EXACT = 4,	      /* the target is one host or one address */
 	RULE_LISTS = 8,	      /* has ports, methods or paths */
+	RULE_EVERYWHERE = 16, /* the target is all of IPv4 or of IPv6 */
 };
 
 struct snap_rule {

@@ -413,6 +413,7 @@ static void conclude(struct verdict *v, enum verdict_source source,
 	v->exact = terms->flags & RULE_EXACT;
 	v->labels = terms->labels;
 	v->by_address = v->kind == VERDICT_ALLOW && terms->flags & RULE_ADDRESS;
+	v->everywhere = v->by_address && terms->flags & RULE_EVERYWHERE;
 }
 
 /* Steps 3 to 5. *ret: the rules that fit perhaps and come before the end. */

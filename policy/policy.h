@@ -84,6 +84,8 @@ struct verdict {
 	bool passthrough; /* the passthrough list names the host: never open */
 	bool by_address;  /* what allowed it was an address target: the name
 			     was not what policy trusted */
+	bool everywhere;  /* and that target is every address of a family, so
+			     it was not this one that was meant */
 	bool exact; /* the target that decided is that one host or address */
 	uint8_t labels;	     /* of a target that is a name: "*.a.com" has 2; 0:
 				the default action, or an address */

@@ -138,7 +138,7 @@ bool decide_guard(struct worker *w, const struct sandbox *s,
 	if (addr_kind(q->address) == ADDR_GLOBAL)
 		return true;
 	ask(w, s, q, &v);
-	return v.kind == VERDICT_ALLOW && v.by_address;
+	return v.kind == VERDICT_ALLOW && v.by_address && !v.everywhere;
 }
 
 bool decide_address(struct worker *w, const struct sandbox *s,

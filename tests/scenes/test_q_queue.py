@@ -320,6 +320,8 @@ def test_the_node_and_private_addresses_are_guarded(lab):
         assert ask(sandbox, ORIGIN4)[0] == "echo hello"
     with lab.policy([rule("allow", "0.0.0.0/0", protocol="udp")]):
         assert_refused(sandbox, sandbox.gw4)  # its own: by no rule
+        assert_refused(sandbox, ORIGIN4)  # every address is not this one
+        assert ask(sandbox, V4)[0] == "echo hello"
 
 
 def test_sandboxes_do_not_reach_each_other(lab):

@@ -292,6 +292,32 @@ static void admit__by_address(void **state)
 	assert_denied(d, NULL, "9.8.7.6", AUDIT_REASON_ADDRESS);
 }
 
+/* A rule about every address says nothing of those inside the node's networks;
+ * what it allows is the rest. */
+static void admit__everywhere_is_not_inside(void **state)
+{
+	static const char *const inside[] = { "10.1.2.3", "169.254.169.254",
+					      "127.0.0.1", "fd00::1", "::1" };
+	struct desk *d = *state;
+	unsigned i;
+
+	world_policy(d->world, 1,
+		     POLICY(ALLOW("0.0.0.0/0") ALLOW("\"::/0\"")
+				    ALLOW("a.example")));
+	know(d, NAME_HOSTS, "a.example 10.2.0.1");
+	for (i = 0; i < ARRAY_LEN(inside); i++)
+		assert_denied(d, NULL, inside[i], AUDIT_REASON_ADDRESS);
+	assert_denied(d, "a.example", "9.8.7.6",
+		      AUDIT_REASON_NO_ALLOWED_ADDRESS);
+	assert_int_equal(admit(d, NULL, "9.8.7.6"), STEP_NEXT);
+	assert_int_equal(admit(d, NULL, "2a00::1"), STEP_NEXT);
+	world_policy(d->world, 1,
+		     POLICY(ALLOW("0.0.0.0/1") ALLOW("169.254.0.0/16")
+				    ALLOW("a.example")));
+	assert_int_equal(admit(d, NULL, "10.1.2.3"), STEP_NEXT);
+	assert_int_equal(admit(d, NULL, "169.254.169.254"), STEP_NEXT);
+}
+
 /* Resolvers of others, by address, port or name: only what a rule names. */
 static void admit__no_foreign_resolvers(void **state)
 {
@@ -580,6 +606,7 @@ int main(void)
 		DESK_TEST(decide__no_room_for_a_grant_is_none),
 		DESK_TEST(admit__by_name),
 		DESK_TEST(admit__by_address),
+		DESK_TEST(admit__everywhere_is_not_inside),
 		DESK_TEST(admit__no_foreign_resolvers),
 		DESK_TEST(admit__no_port_of_dns_over_tls),
 		DESK_TEST(decide__no_flows_to_foreign_resolvers),

@@ -318,6 +318,12 @@ static uint8_t ref_labels(struct span name)
 	return labels;
 }
 
+/* 0.0.0.0/0 */
+static const struct cidr all_of_v4 = {
+	.ip = { [10] = 0xff, [11] = 0xff },
+	.prefix = 96,
+};
+
 static void ref_conclude(struct verdict *v, enum verdict_source source,
 			 const struct policy_rule *rules, int at)
 {
@@ -326,6 +332,10 @@ static void ref_conclude(struct verdict *v, enum verdict_source source,
 	v->kind = rules[at].action;
 	v->by_address = v->kind == VERDICT_ALLOW &&
 			rules[at].target.kind == TARGET_ADDRESS;
+	v->everywhere =
+		v->by_address && (!rules[at].target.cidr.prefix ||
+				  !memcmp(&rules[at].target.cidr, &all_of_v4,
+					  sizeof(all_of_v4)));
 	v->exact = rules[at].target.kind == TARGET_NAME ||
 		   (rules[at].target.kind == TARGET_ADDRESS &&
 		    rules[at].target.cidr.prefix == 128);
@@ -384,7 +394,8 @@ static bool verdicts_equal(const struct verdict *a, const struct verdict *b)
 {
 	return a->kind == b->kind && a->source == b->source &&
 	       a->inspect == b->inspect && a->passthrough == b->passthrough &&
-	       a->by_address == b->by_address && a->exact == b->exact &&
+	       a->by_address == b->by_address &&
+	       a->everywhere == b->everywhere && a->exact == b->exact &&
 	       a->labels == b->labels && a->generation == b->generation &&
 	       (a->source == VERDICT_DEFAULT || a->rule == b->rule);
 }
