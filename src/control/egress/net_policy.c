@@ -2,13 +2,17 @@
 /* net_policy.c - read, merged, written
  *
  * Targets are compared lower-cased, as whole texts: "*.a.com" and "a.com" are
- * two targets.
+ * two targets. Ports are compared as sets.
+ *
+ * Our policies have no target for every address, so a rule without a target is
+ * compiled as two, one for each family of addresses.
  */
 
 #include "src/control/egress/net_policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy/load.h"
 #include "src/base/buf.h"
@@ -77,6 +81,45 @@ static int action_parse(const struct json *j, const char *member, bool *allow,
 			member, SPAN_FMT(text));
 }
 
+static int port_parse(const struct json *j, size_t at, uint16_t *ret,
+		      struct diag *d)
+{
+	uint64_t port;
+
+	if (!json_u64(j, &port) || !port || port > UINT16_MAX)
+		return diag_set(d, 0, 0,
+				"egress[%zu].ports: expected numbers from 1 to "
+				"65535",
+				at);
+	*ret = (uint16_t)port;
+	return 0;
+}
+
+/* An empty list is refused: an allowing rule would open every port where its
+ * writer meant none. */
+static int ports_parse(struct net_policy *p, const struct json *list, size_t at,
+		       struct net_rule *ret, struct diag *d)
+{
+	size_t count = json_count(list), i;
+	uint16_t *ports;
+	int r = 0;
+
+	if (json_kind(list) <= JSON_KIND_NULL)
+		return 0;
+	if (json_kind(list) != JSON_KIND_ARRAY || !count ||
+	    count > NET_PORTS_MAX)
+		return diag_set(d, 0, 0,
+				"egress[%zu].ports: expected an array of 1 to "
+				"%d ports, or none",
+				at, NET_PORTS_MAX);
+	ports = arena_alloc(&p->arena, count * sizeof(*ports));
+	for (i = 0; ports && !r && i < count; i++)
+		r = port_parse(json_item(list, i), at, &ports[i], d);
+	ret->ports = ports;
+	ret->port_count = ports ? (unsigned)count : 0;
+	return r;
+}
+
 static int rule_parse(struct net_policy *p, const struct json *j, size_t at,
 		      struct net_rule *ret, struct diag *d)
 {
@@ -93,12 +136,15 @@ static int rule_parse(struct net_policy *p, const struct json *j, size_t at,
 	r = action_parse(json_find(j, "action"), member, &ret->allow, d);
 	if (r)
 		return r;
-	if (!target.len)
+	r = ports_parse(p, json_find(j, "ports"), at, ret, d);
+	if (r)
+		return r;
+	if (!target.len && !ret->port_count)
 		return diag_set(d, 0, 0,
 				"egress[%zu]: egress target cannot be "
-				"empty",
+				"empty of a rule without ports",
 				at);
-	ret->target = arena_dup(&p->arena, target);
+	ret->target = target.len ? arena_dup(&p->arena, target) : SPAN_NONE;
 	return 0;
 }
 
@@ -143,7 +189,7 @@ int net_policy_parse(const struct json *j, struct net_policy **ret,
 
 /* -- merging -------------------------------------------------------------- */
 
-/* A set of them, lower-cased. */
+/* A set of them, lower-cased, with or without ports. */
 struct targets {
 	struct map map;
 	struct arena scratch;
@@ -170,24 +216,78 @@ static int targets_fini(struct targets *t, struct diag *d)
 
 static bool targets_have(struct targets *t, struct span target)
 {
-	return map_find(&t->map, arena_dup_lower(&t->scratch, target));
+	return target.len &&
+	       map_find(&t->map, arena_dup_lower(&t->scratch, target));
+}
+
+static void targets_add(struct targets *t, struct span target)
+{
+	if (target.len)
+		(void)map_set(&t->map, arena_dup_lower(&t->scratch, target), t);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint16_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* What two equal rules share: the target, a NUL, the ports in ascending order,
+ * each once. */
+static struct span rule_key(struct targets *t, const struct net_rule *rule)
+{
+	uint16_t ports[NET_PORTS_MAX] = { 0 };
+	size_t len = rule->target.len, i;
+	unsigned count = 0;
+	char *key;
+
+	if (rule->port_count)
+		memcpy(ports, rule->ports, rule->port_count * sizeof(*ports));
+	qsort(ports, rule->port_count, sizeof(*ports), by_number);
+	for (i = 0; i < rule->port_count; i++)
+		if (!count || ports[count - 1] != ports[i])
+			ports[count++] = ports[i];
+	key = arena_alloc(&t->scratch, len + 1 + count * sizeof(*ports));
+	if (!key)
+		return SPAN_NONE;
+	for (i = 0; i < len; i++)
+		key[i] = span_lower_char(rule->target.ptr[i]);
+	memcpy(key + len + 1, ports, count * sizeof(*ports));
+	return span_of(key, len + 1 + count * sizeof(*ports));
+}
+
+static bool rules_have(struct targets *t, const struct net_rule *rule)
+{
+	return map_find(&t->map, rule_key(t, rule));
 }
 
 /* False: it was there. */
-static bool targets_add(struct targets *t, struct span target)
+static bool rules_add(struct targets *t, const struct net_rule *rule)
 {
-	return !map_set(&t->map, arena_dup_lower(&t->scratch, target), t);
+	return !map_set(&t->map, rule_key(t, rule), t);
 }
 
 static void add(struct net_policy *p, const struct net_rule *rule)
 {
-	p->rules[p->count++] = (struct net_rule){
-		rule->allow,
-		arena_dup(&p->arena, rule->target),
+	size_t size = rule->port_count * sizeof(*rule->ports);
+	struct net_rule *to = &p->rules[p->count++];
+	uint16_t *ports = NULL;
+
+	if (size)
+		ports = arena_alloc(&p->arena, size);
+	if (ports)
+		memcpy(ports, rule->ports, size);
+	*to = (struct net_rule){
+		.allow = rule->allow,
+		.target = rule->target.len ? arena_dup(&p->arena, rule->target)
+					   : SPAN_NONE,
+		.ports = ports,
+		.port_count = ports ? rule->port_count : 0,
 	};
 }
 
-/* The first of equal targets in front, then what they do not name. */
+/* The first of equal rules in front, then what they do not replace. */
 static int merge(struct net_policy *p, const struct net_policy *front,
 		 const struct net_policy *base, struct diag *d)
 {
@@ -196,10 +296,10 @@ static int merge(struct net_policy *p, const struct net_policy *front,
 
 	targets_init(&named);
 	for (i = 0; i < front->count; i++)
-		if (targets_add(&named, front->rules[i].target))
+		if (rules_add(&named, &front->rules[i]))
 			add(p, &front->rules[i]);
 	for (i = 0; i < base->count; i++)
-		if (!targets_have(&named, base->rules[i].target))
+		if (!rules_have(&named, &base->rules[i]))
 			add(p, &base->rules[i]);
 	p->default_allow = base->default_allow;
 	return targets_fini(&named, d);
@@ -266,7 +366,7 @@ int net_policy_remove(const struct net_policy *base, const struct json *targets,
 	targets_init(&named);
 	json_for_each(t, targets)
 	{
-		(void)targets_add(&named, span_trim(json_text(t)));
+		targets_add(&named, span_trim(json_text(t)));
 	}
 	for (i = 0; i < base->count; i++)
 		if (!targets_have(&named, base->rules[i].target))
@@ -289,33 +389,53 @@ const char *net_policy_mode(const struct net_policy *p)
 	return p->default_allow ? "allow_all" : "deny_all";
 }
 
-static void put_rules(struct json_out *o, const struct net_policy *p)
+static void put_rule(struct json_out *o, const struct net_rule *rule,
+		     struct span target)
 {
 	unsigned i;
 
-	json_open_array(o, "egress");
-	for (i = 0; i < p->count; i++) {
-		json_open_object(o, NULL);
-		json_put_str(o, "action", action_name(p->rules[i].allow));
-		json_put_text(o, "target", p->rules[i].target);
+	json_open_object(o, NULL);
+	json_put_str(o, "action", action_name(rule->allow));
+	if (target.len)
+		json_put_text(o, "target", target);
+	if (rule->port_count)
+		json_open_array(o, "ports");
+	for (i = 0; i < rule->port_count; i++)
+		json_put_u64(o, NULL, rule->ports[i]);
+	if (rule->port_count)
 		json_close(o);
-	}
 	json_close(o);
 }
 
 void net_policy_emit(struct json_out *o, const char *name,
 		     const struct net_policy *p)
 {
+	unsigned i;
+
 	json_open_object(o, name);
-	put_rules(o, p);
+	json_open_array(o, "egress");
+	for (i = 0; i < p->count; i++)
+		put_rule(o, &p->rules[i], p->rules[i].target);
+	json_close(o);
 	json_put_str(o, "defaultAction", action_name(p->default_allow));
 	json_close(o);
+}
+
+static void put_own_rule(struct json_out *o, const struct net_rule *rule)
+{
+	if (rule->target.len) {
+		put_rule(o, rule, rule->target);
+		return;
+	}
+	put_rule(o, rule, SPAN("0.0.0.0/0"));
+	put_rule(o, rule, SPAN("::/0"));
 }
 
 void net_policy_emit_own(struct json_out *o, const struct net_policy *p,
 			 struct span id)
 {
 	char name[64];
+	unsigned i;
 
 	(void)snprintf(name, sizeof(name), "sandbox.%.*s", SPAN_FMT(id));
 	json_open_object(o, NULL);
@@ -326,7 +446,10 @@ void net_policy_emit_own(struct json_out *o, const struct net_policy *p,
 	json_close(o);
 	json_close(o);
 	json_put_str(o, "defaultAction", action_name(p->default_allow));
-	put_rules(o, p);
+	json_open_array(o, "egress");
+	for (i = 0; i < p->count; i++)
+		put_own_rule(o, &p->rules[i]);
+	json_close(o);
 	json_close(o);
 }
 

@@ -62,6 +62,14 @@ static const struct {
 	  "{\"action\":\"deny\",\"target\":\"b\"},{\"action\":\"allow\","
 	  "\"target\":\"b\"}],\"defaultAction\":\"deny\"}",
 	  "enforcing" },
+	{ "{\"egress\":[{\"action\":\"allow\",\"target\":\"10.1.0.0/16\","
+	  "\"ports\":[5432,80,80]},{\"ports\":[25]},{\"action\":\"allow\","
+	  "\"target\":\"a.b\",\"ports\":null}]}",
+	  "{\"egress\":[{\"action\":\"allow\",\"target\":\"10.1.0.0/16\","
+	  "\"ports\":[5432,80,80]},{\"action\":\"deny\",\"ports\":[25]},"
+	  "{\"action\":\"allow\",\"target\":\"a.b\"}],\"defaultAction\":"
+	  "\"deny\"}",
+	  "enforcing" },
 };
 
 static void test_forms(void **state)
@@ -92,7 +100,51 @@ static const struct {
 	  "egress target cannot be empty" },
 	{ "{\"egress\":[{\"action\":\"allow\",\"target\":7}]}",
 	  "egress target cannot be empty" },
+	{ "{\"egress\":[{\"target\":\"a\"},{\"target\":\"a\",\"ports\":[]}]}",
+	  "egress[1].ports: expected an array of 1 to 256 ports" },
+	{ "{\"egress\":[{\"target\":\"a\",\"ports\":443}]}",
+	  "egress[0].ports: expected an array" },
+	{ "{\"egress\":[{\"target\":\"a\",\"ports\":[443,0]}]}",
+	  "egress[0].ports: expected numbers from 1 to 65535" },
+	{ "{\"egress\":[{\"target\":\"a\",\"ports\":[65536]}]}",
+	  "egress[0].ports: expected numbers from 1 to 65535" },
+	{ "{\"egress\":[{\"target\":\"a\",\"ports\":[\"443\"]}]}",
+	  "egress[0].ports: expected numbers from 1 to 65535" },
+	{ "{\"egress\":[{\"target\":\"a\",\"ports\":[4.5]}]}",
+	  "egress[0].ports: expected numbers from 1 to 65535" },
 };
+
+/* As many as a rule may have, and one more. */
+static void test_how_many_ports(void **state)
+{
+	struct buf text = BUF_INIT(16 * 1024);
+	struct net_policy *p = NULL;
+	struct diag d = { 0 };
+	struct json *j;
+	unsigned total, n, i;
+
+	(void)state;
+	for (n = NET_PORTS_MAX; n <= NET_PORTS_MAX + 1; n++) {
+		buf_clear(&text);
+		assert_int_equal(
+			buf_put_str(&text, "{\"egress\":[{\"ports\":[1"), 0);
+		for (i = 2; i <= n; i++)
+			assert_int_equal(buf_putf(&text, ",%u", i), 0);
+		assert_int_equal(buf_put(&text, span_of("]}]}", 5)), 0);
+		j = json_of(buf_peek(&text).ptr);
+		if (n <= NET_PORTS_MAX) {
+			assert_int_equal(net_policy_parse(j, &p, &total, &d),
+					 0);
+			assert_int_equal(p->rules[0].port_count, n);
+			p = net_policy_free(p);
+		} else {
+			assert_true(net_policy_parse(j, &p, &total, &d) < 0);
+			assert_null(p);
+		}
+		json_free(j);
+	}
+	buf_fini(&text);
+}
 
 static void test_refused(void **state)
 {
@@ -136,6 +188,52 @@ static void test_patch_goes_in_front(void **state)
 		 "\"allow\",\"target\":\"*.a.com\"},{\"action\":\"allow\","
 		 "\"target\":\"c\"}],\"defaultAction\":\"allow\"}");
 	assert_int_equal(total, 4);
+	net_policy_free(p);
+	net_policy_free(base);
+}
+
+#define PORTS_BASE                                                    \
+	"{\"egress\":[{\"action\":\"allow\",\"target\":\"a\"},"       \
+	"{\"action\":\"allow\",\"target\":\"A\",\"ports\":[80,443]}," \
+	"{\"action\":\"deny\",\"ports\":[25]},"                       \
+	"{\"action\":\"deny\",\"ports\":[465]}]}"
+
+/* Equal are rules with the same target and the same set of ports. */
+static void test_patch_with_ports(void **state)
+{
+	struct json *j CLEANUP_JSON =
+		json_of("[{\"action\":\"deny\",\"target\":\"a\",\"ports\":"
+			"[443,80,443]},{\"action\":\"allow\",\"ports\":[25]},"
+			"{\"action\":\"deny\",\"target\":\"a\",\"ports\":"
+			"[80,443]}]");
+	struct net_policy *base = parse(PORTS_BASE), *p = NULL;
+	struct diag d = { 0 };
+	unsigned total;
+
+	(void)state;
+	assert_int_equal(net_policy_patch(base, j, &p, &total, &d), 0);
+	check(p, "{\"egress\":[{\"action\":\"deny\",\"target\":\"a\",\"ports\":"
+		 "[443,80,443]},{\"action\":\"allow\",\"ports\":[25]},"
+		 "{\"action\":\"allow\",\"target\":\"a\"},{\"action\":\"deny\","
+		 "\"ports\":[465]}],\"defaultAction\":\"deny\"}");
+	net_policy_free(p);
+	net_policy_free(base);
+}
+
+/* Rules go by their target, whatever their ports; those without stay. */
+static void test_remove_with_ports(void **state)
+{
+	struct json *j CLEANUP_JSON = json_of("[\"A\",\"\"]");
+	struct net_policy *base = parse(PORTS_BASE), *p = NULL;
+	struct diag d = { 0 };
+	unsigned removed;
+
+	(void)state;
+	assert_int_equal(net_policy_remove(base, j, &p, &removed, &d), 0);
+	assert_int_equal(removed, 2);
+	check(p,
+	      "{\"egress\":[{\"action\":\"deny\",\"ports\":[25]},{\"action\":"
+	      "\"deny\",\"ports\":[465]}],\"defaultAction\":\"deny\"}");
 	net_policy_free(p);
 	net_policy_free(base);
 }
@@ -237,7 +335,9 @@ static void test_our_own_form(void **state)
 {
 	struct net_policy *p = parse(
 		"{\"egress\":[{\"action\":\"allow\",\"target\":\"*.A.com\"},"
-		"{\"action\":\"deny\",\"target\":\"10.0.0.0/8\"}]}");
+		"{\"action\":\"deny\",\"target\":\"10.0.0.0/"
+		"8\",\"ports\":[80]},"
+		"{\"action\":\"deny\",\"ports\":[25,465]}]}");
 	struct net_policy *q =
 		parse("{\"egress\":[{\"action\":\"allow\",\"target\":\"a\"},"
 		      "{\"action\":\"allow\",\"target\":\"https://x\"}]}");
@@ -255,7 +355,9 @@ static void test_our_own_form(void **state)
 		"{\"name\":\"sandbox.s-1\",\"sandboxes\":{\"ids\":[\"s-1\"]},"
 		"\"defaultAction\":\"deny\",\"egress\":[{\"action\":\"allow\","
 		"\"target\":\"*.A.com\"},{\"action\":\"deny\",\"target\":"
-		"\"10.0.0.0/8\"}]}");
+		"\"10.0.0.0/8\",\"ports\":[80]},{\"action\":\"deny\","
+		"\"target\":\"0.0.0.0/0\",\"ports\":[25,465]},{\"action\":"
+		"\"deny\",\"target\":\"::/0\",\"ports\":[25,465]}]}");
 	assert_int_equal(net_policy_check(p, &d), 0);
 	assert_true(net_policy_check(q, &d) < 0);
 	assert_non_null(strstr(d.msg, "https://x"));
@@ -269,7 +371,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_how_many_ports),
 		cmocka_unit_test(test_patch_goes_in_front),
+		cmocka_unit_test(test_patch_with_ports),
+		cmocka_unit_test(test_remove_with_ports),
 		cmocka_unit_test(test_remove),
 		cmocka_unit_test(test_changes_refused),
 		cmocka_unit_test(test_how_many),
