@@ -4,8 +4,9 @@
  * How it works: each text becomes a tree (src/text/doc.h), the tree becomes
  * policies and overlay rules in the set's arena, and the tree is freed before
  * the next text is read. Overlays are gathered as pieces, one a file, and
- * joined at the end, because a rule's index counts over all files. The set
- * reaches the caller only when everything held.
+ * joined at the end, because a rule's index counts over all files. Files of two
+ * names are overlays without a tree (policy/always.h). The set reaches the
+ * caller only when everything held.
  */
 
 #include "policy/load.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "policy/always.h"
 #include "policy/parse.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
@@ -91,18 +93,10 @@ static int load_policy(struct loader *l, const struct policy_parser *p,
 	return 0;
 }
 
-static int load_overlay(struct loader *l, const struct policy_parser *p,
-			const struct doc_node *n, enum verdict_kind action,
-			struct overlay *o)
+/* Behind those that are there. line, col: where the piece is. */
+static int join_piece(struct loader *l, struct piece *piece, struct overlay *o,
+		      uint32_t line, uint32_t col)
 {
-	struct piece *piece = arena_alloc(p->arena, sizeof(*piece));
-	int r;
-
-	if (!piece)
-		return load_memory(l);
-	r = policy_parse_overlay(p, n, action, &piece->rules, &piece->count);
-	if (r)
-		return r;
 	if (o->last)
 		o->last->next = piece;
 	else
@@ -110,11 +104,41 @@ static int load_overlay(struct loader *l, const struct policy_parser *p,
 	o->last = piece;
 	o->count += piece->count;
 	if (o->count > POLICY_RULES_MAX)
-		return diag_set(l->diag, n->line, n->col,
+		return diag_set(l->diag, line, col,
 				"found %u overlay rules in all files, expected "
 				"at most %d",
 				o->count, POLICY_RULES_MAX);
 	return 0;
+}
+
+static struct overlay *overlay_of(struct loader *l, enum verdict_kind action)
+{
+	return action == VERDICT_ALLOW ? &l->allow : &l->deny;
+}
+
+static int load_overlay(struct loader *l, const struct policy_parser *p,
+			const struct doc_node *n, enum verdict_kind action)
+{
+	struct piece *piece = arena_alloc(p->arena, sizeof(*piece));
+	int r;
+
+	if (!piece)
+		return load_memory(l);
+	r = policy_parse_overlay(p, n, action, &piece->rules, &piece->count);
+	return r ? r
+		 : join_piece(l, piece, overlay_of(l, action), n->line, n->col);
+}
+
+static int load_always(struct loader *l, const struct policy_parser *p,
+		       struct span text, enum verdict_kind action)
+{
+	struct piece *piece = arena_alloc(p->arena, sizeof(*piece));
+	int r;
+
+	if (!piece)
+		return load_memory(l);
+	r = policy_parse_always(p, text, action, &piece->rules, &piece->count);
+	return r ? r : join_piece(l, piece, overlay_of(l, action), 0, 0);
 }
 
 static int load_root(struct loader *l, const struct policy_parser *p,
@@ -134,9 +158,9 @@ static int load_root(struct loader *l, const struct policy_parser *p,
 			r ? r : load_policy(l, p, it, SPAN_NONE);
 	}
 	if (!r && deny)
-		r = load_overlay(l, p, deny, VERDICT_DENY, &l->deny);
+		r = load_overlay(l, p, deny, VERDICT_DENY);
 	if (!r && allow)
-		r = load_overlay(l, p, allow, VERDICT_ALLOW, &l->allow);
+		r = load_overlay(l, p, allow, VERDICT_ALLOW);
 	return r;
 }
 
@@ -144,6 +168,7 @@ static int load_source(struct loader *l, struct span text, const char *name)
 {
 	struct policy_parser p = { .arena = &l->set->arena, .diag = l->diag };
 	CLEANUP_DOC struct doc *doc = NULL;
+	enum verdict_kind action;
 	int r;
 
 	if (!diag_is_set(l->diag))
@@ -152,6 +177,8 @@ static int load_source(struct loader *l, struct span text, const char *name)
 	p.file = arena_dup(p.arena, span_str(name));
 	if (!p.file.ptr)
 		return load_memory(l);
+	if (policy_is_always(p.file, &action))
+		return load_always(l, &p, text, action);
 	r = doc_parse(text, &doc, l->diag);
 	return r ? r : load_root(l, &p, doc_root(doc));
 }
@@ -296,7 +323,10 @@ int policy_load_file(const char *path, struct policy_set **ret, struct diag *d)
 static int is_policy_file(const struct dirent *entry)
 {
 	struct span name = span_str(entry->d_name);
+	enum verdict_kind action;
 
+	if (policy_is_always(name, &action))
+		return true;
 	return name.ptr[0] != '.' && (span_ends(name, SPAN(".json")) ||
 				      span_ends(name, SPAN(".yaml")) ||
 				      span_ends(name, SPAN(".yml")));

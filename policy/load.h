@@ -2,9 +2,10 @@
 /* load.h - policy files and API bodies into a set, whole or not at all
  *
  * The schema is docs/policy.schema.json and sallyport-policy(5). A file is a
- * map of `policies`, `deny` and `allow`; the overlays of all files count
- * together. Errors name file, line and column, what was found and what was
- * expected. Pure but for reading the files; blocks.
+ * map of `policies`, `deny` and `allow`, or one of the two lists of lines of
+ * policy/always.h; the overlays of all files count together. Errors name file,
+ * line and column, what was found and what was expected. Pure but for reading
+ * the files; blocks.
  */
 #pragma once
 
@@ -26,7 +27,8 @@ WUNRES int policy_load_texts(const struct policy_source *sources,
 WUNRES int policy_load_text(struct span text, const char *name,
 			    struct policy_set **ret, struct diag *d);
 
-/* Every *.json, *.yaml and *.yml of a directory in order of their names; names
+/* Every *.json, *.yaml and *.yml of a directory, deny.always and allow.always,
+ * in order of their names; names
  * beginning with '.' are skipped. Also -errno (with diag) when the directory
  * or a file cannot be read. */
 WUNRES int policy_load_dir(const char *path, struct policy_set **ret,

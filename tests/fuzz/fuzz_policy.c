@@ -1,7 +1,7 @@
 /* fuzz: policy */
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_policy.c - any text as a policy file: what loads must compile, open,
- * answer, and survive being printed and read again */
+ * answer, and survive being printed and read again; and as a list of lines */
 
 #include <stdlib.h>
 
@@ -51,6 +51,30 @@ static void print_and_read(const struct policy_model *m)
 	buf_fini(&two);
 }
 
+static void read_lines(struct span text)
+{
+	const struct policy_source sources[] = {
+		{ SPAN_INIT("policies: [{name: p}]"), "p.yaml" },
+		{ text, "deny.always" },
+		{ text, "allow.always" },
+	};
+	struct policy_set *set = NULL;
+	struct policy_pair pair;
+	struct diag d = { 0 };
+
+	if (policy_load_texts(sources, 3, &set, &d)) {
+		if (!diag_is_set(&d) || set)
+			abort();
+		return;
+	}
+	if (set->deny_count != set->allow_count)
+		abort();
+	if (!policy_pair_init(&pair, set, set->policies, 1))
+		ask(&pair);
+	policy_pair_fini(&pair);
+	policy_set_free(set);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct policy_model *m;
@@ -58,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct policy_pair pair;
 	struct diag d = { 0 };
 
+	read_lines(span_of(data, size));
 	if (policy_load_text(span_of(data, size), "fuzz", &set, &d)) {
 		if (!diag_is_set(&d) || set)
 			abort();

@@ -85,6 +85,36 @@ def test_files_are_seen_when_they_come_change_and_go(lab, sandbox):
     lab.wait(lambda: reach(sandbox, "plain.lab.test") == 200, 3, "the file written in place")
 
 
+def test_always_files_are_the_operators_overlays(lab, sandbox):
+    """deny.always and allow.always of OpenSandbox's sidecar: in force as they
+    come and go, before every policy, and named in refusals and explanations."""
+    load(lab, a_yaml=ALL)
+    assert reach(sandbox, "plain.lab.test") == 200 and reach(sandbox, "pinned.lab.test") == 403
+    write(lab, "allow.always", "# for everybody\n\npinned.lab.test\nplain.lab.test\n")
+    lab.wait(lambda: reach(sandbox, "pinned.lab.test") == 200, 3, "what is always allowed")
+    write(lab, "deny.always", "plain.lab.test\n127.0.0.0/8\n::1\n")
+    lab.wait(lambda: reach(sandbox, "plain.lab.test") == 403, 3, "what is always denied")
+    assert lab.record(host="plain.lab.test", verdict="deny")["ruleFile"] == "deny.always"
+    # names are looked up as before, though every resolver is denied by address
+    assert sandbox.python("import socket; print(socket.gethostbyname('pinned.lab.test'))"
+                          ).stdout.strip() == ORIGIN4
+    told = lab.admin.call("POST", "/v1/explain", {
+        "sandbox": sandbox.id, "words": "connect plain.lab.test:80"}, expect=200)[1]
+    assert told["verdict"] == "deny" and "deny.always:1" in json.dumps(told), told
+    told = lab.admin.call("POST", "/v1/explain", {
+        "sandbox": sandbox.id, "words": "connect pinned.lab.test:80"}, expect=200)[1]
+    assert told["verdict"] == "allow" and "allow.always:3" in json.dumps(told), told
+    # one line that is no target: nothing changes, and it is named
+    write(lab, "deny.always", "pinned.lab.test\n*\n")
+    status, reply = lab.admin.call("POST", "/v1/policies/reload")
+    assert status == 400 and "deny.always:2" in reply["message"], reply
+    assert reach(sandbox, "plain.lab.test") == 403 and reach(sandbox, "pinned.lab.test") == 200
+    (lab.policies / "deny.always").unlink()
+    (lab.policies / "allow.always").unlink()
+    lab.wait(lambda: reach(sandbox, "pinned.lab.test") == 403, 3, "the end of both")
+    assert reach(sandbox, "plain.lab.test") == 200
+
+
 def test_json_and_yaml_side_by_side_in_order_of_names(lab, sandbox, neighbour):
     reply = load(lab, b_json=json.dumps({"policies": [{
         "name": "one", "sandboxes": {"ids": [sandbox.id]},
