@@ -20,7 +20,7 @@ class Docker:
     def __init__(self, lab, folder):
         self.lab, self.folder = lab, Path(folder)
         self.socket = self.folder / "docker.sock"
-        self.process = None
+        self.process, self.options = None, []
 
     # ip netns exec would hide the cgroups, which it mounts /sys over
     def start(self):
@@ -29,7 +29,7 @@ class Docker:
             ["nsenter", f"--net=/run/netns/{self.lab.gw}", "dockerd",
              "--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"),
              "--pidfile", str(self.folder / "dockerd.pid"), "--host", f"unix://{self.socket}",
-             "--bridge=none", "--iptables=false", "--ip6tables=false"],
+             "--bridge=none", "--iptables=false", "--ip6tables=false", *self.options],
             stdout=log, stderr=log)
         end = time.monotonic() + 60
         while self.cli("version", check=False).returncode:

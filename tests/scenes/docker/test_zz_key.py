@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from client import socket_in
-from conftest import PORT
+from node import PORT
 from lab import BIN
 
 KEY = "a-key-of-the-lab-0123456789"
