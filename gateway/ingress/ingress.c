@@ -128,8 +128,10 @@ void ingress_put(struct ingress *in, struct ingress_box *b)
 	former = k->box;
 	k->box = ingress_box_ref(b);
 	k->stale = false;
-	if (former)
+	if (former) {
+		ingress_box_follow(b, former);
 		cut_former(in, former, b);
+	}
 	(void)ingress_box_unref(former);
 }
 

@@ -54,6 +54,20 @@ void ingress_box_failed(struct ingress_box *b, uint64_t now_ms)
 		;
 }
 
+static void clock_follow(_Atomic uint64_t *clock, uint64_t ms)
+{
+	uint64_t now = atomic_load(clock);
+
+	while (now < ms && !atomic_compare_exchange_weak(clock, &now, ms))
+		;
+}
+
+void ingress_box_follow(struct ingress_box *b, const struct ingress_box *former)
+{
+	clock_follow(&b->failures_ms, atomic_load(&former->failures_ms));
+	clock_follow(&b->told_ms, atomic_load(&former->told_ms));
+}
+
 bool ingress_box_accessed(struct ingress_box *b, uint64_t now_ms)
 {
 	uint64_t told = atomic_load(&b->told_ms);

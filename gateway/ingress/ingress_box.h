@@ -35,6 +35,10 @@ struct ingress_box *ingress_box_unref(struct ingress_box *b); /* NULL is fine */
 /* May a signature be looked at now? The wait otherwise, in ms. */
 uint64_t ingress_box_wait_ms(const struct ingress_box *b, uint64_t now_ms);
 void ingress_box_failed(struct ingress_box *b, uint64_t now_ms);
+/* b takes the place of former, and its clocks: a record that changes forgives
+ * nothing and tells nothing anew. */
+void ingress_box_follow(struct ingress_box *b,
+			const struct ingress_box *former);
 /* Is this access to be told? Then it counts as told. */
 bool ingress_box_accessed(struct ingress_box *b, uint64_t now_ms);
 

@@ -169,6 +169,29 @@ static void box__accesses_are_told_once_a_minute(void **state)
 	assert_false(ingress_box_accessed(box, 1000000000));
 }
 
+/* Whatever else of its record changes. */
+static void box__one_that_takes_its_place_goes_on_counting(void **state)
+{
+	struct ingress_box *former;
+	unsigned i;
+
+	(void)state;
+	box_make(false, true);
+	assert_true(ingress_box_accessed(box, 5));
+	for (i = 0; i < INGRESS_FAILURES_AT_ONCE; i++)
+		assert_int_equal(check(FORGED, ""), 401);
+	former = box;
+	box = ingress_box_new(&former->msg);
+	ingress_box_follow(box, former);
+	assert_false(ingress_box_accessed(box, 6));
+	assert_int_equal(check(FORGED, ""), 429);
+	/* each worker does it, and none sets the clocks back */
+	assert_true(ingress_box_accessed(box, 5 + INGRESS_TOLD_MS));
+	ingress_box_follow(box, former);
+	assert_false(ingress_box_accessed(box, 6 + INGRESS_TOLD_MS));
+	ingress_box_unref(former);
+}
+
 static int setup(void **state)
 {
 	struct diag d = { 0 };
@@ -214,6 +237,9 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			box__accesses_are_told_once_a_minute, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			box__one_that_takes_its_place_goes_on_counting, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
