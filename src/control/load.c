@@ -269,7 +269,8 @@ static void exchange_scopes(struct control *c, struct load *l)
 	vault_scopes_publish_ends(&c->scopes, &l->scopes, c->gateway);
 }
 
-/* Sandboxes that are not there any more are dropped at the gateway. */
+/* Sandboxes that are not there any more are dropped at the gateway, and their
+ * locks end: those that this control put are not ended by restoring others. */
 static void exchange_sandboxes(struct control *c, struct load *l)
 {
 	struct sandboxes old = c->sandboxes;
@@ -280,8 +281,10 @@ static void exchange_sandboxes(struct control *c, struct load *l)
 	c->sandboxes = l->sandboxes;
 	sandboxes_init(&l->sandboxes);
 	while ((s = map_next(&old.by_id, &cursor, &id)))
-		if (!sandboxes_find(&c->sandboxes, id))
+		if (!sandboxes_find(&c->sandboxes, id)) {
 			publish_sandbox_drop(c->gateway, s);
+			locks_drop(c, id);
+		}
 	sandboxes_fini(&old);
 }
 

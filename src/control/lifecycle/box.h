@@ -63,6 +63,8 @@ struct box {
 	char execd_token[BOX_TOKEN_SIZE], egress_token[BOX_TOKEN_SIZE];
 	char secure_token[BOX_TOKEN_SIZE]; /* "" without secure_access */
 
+	uint64_t change; /* lifecycle.changes when the state was set; not kept
+			  */
 	struct arena arena; /* of all spans */
 };
 

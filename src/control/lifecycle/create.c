@@ -177,7 +177,8 @@ void creation_changed(void *ctx, const struct refusal *why)
 	if (!creation_goes_on(c))
 		return;
 	if (why->status)
-		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED", "%s",
+		creation_fail(c, why->status == 503 ? 503 : 500,
+			      "DOCKER::SANDBOX_START_FAILED", "%s",
 			      why->diag.msg);
 	else
 		creation_next(c);

@@ -46,7 +46,8 @@ static void on_made(void *ctx, const struct docker_answer *a)
 	    !span_copy(json_text(json_find(a->json, "Id")), c->container,
 		       sizeof(c->container)) ||
 	    !c->container[0]) {
-		creation_fail(c, a->status == 400 ? 400 : 500, START_FAILED,
+		creation_fail(c, a->status == 400 ? 400 : runtime_status_of(a),
+			      START_FAILED,
 			      "the container could not be made: %s",
 			      a->message);
 		return;
@@ -110,7 +111,7 @@ static void on_placed(void *ctx, const struct docker_answer *a)
 	if (docker_is_ok(a))
 		creation_next(c);
 	else
-		creation_fail(c, 500,
+		creation_fail(c, runtime_status_of(a),
 			      "DOCKER::SANDBOX_EXECD_DISTRIBUTION_FAILED",
 			      "execd could not be put into the container: %s",
 			      a->message);
@@ -168,7 +169,7 @@ static void on_started(void *ctx, const struct docker_answer *a)
 	if (docker_is_ok(a))
 		creation_next(c);
 	else
-		creation_fail(c, 500, START_FAILED,
+		creation_fail(c, runtime_status_of(a), START_FAILED,
 			      "the container could not be started: %s",
 			      a->message);
 }

@@ -114,8 +114,8 @@ static void on_started(void *ctx, const struct docker_answer *a)
 	if (!creation_goes_on(c))
 		return;
 	if (!docker_is_ok(a)) {
-		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED", "%s",
-			      a->message);
+		creation_fail(c, runtime_status_of(a),
+			      "DOCKER::SANDBOX_START_FAILED", "%s", a->message);
 		return;
 	}
 	(void)json_u64(json_find(state, "ExitCode"), &status);

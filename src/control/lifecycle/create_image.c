@@ -47,7 +47,8 @@ static void on_pulled(void *ctx, const struct docker_answer *a)
 	if (docker_is_ok(a))
 		creation_next(c);
 	else
-		creation_fail(c, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+		creation_fail(c, runtime_status_of(a),
+			      "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
 			      "the image %s could not be pulled: %s", c->image,
 			      a->message);
 }
@@ -85,7 +86,8 @@ static void on_looked(void *ctx, const struct docker_answer *a)
 	else if (a->status == 404)
 		image_pull(c);
 	else
-		creation_fail(c, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+		creation_fail(c, runtime_status_of(a),
+			      "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
 			      "the image %s: %s", c->image, a->message);
 }
 

@@ -30,7 +30,8 @@ static void on_asked(void *ctx, const struct docker_answer *a)
 	if (a->status == 404)
 		creation_next(c);
 	else if (!docker_is_ok(a))
-		creation_fail(c, 500, "DOCKER::SANDBOX_EXECD_START_FAILED",
+		creation_fail(c, runtime_status_of(a),
+			      "DOCKER::SANDBOX_EXECD_START_FAILED",
 			      "it is not known whether execd serves: %s",
 			      a->message);
 	else if (clock_ms() >= c->ready_until_ms)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* create_record.c - the first step of a creation and the last: its record */
 
+#include <string.h>
+
 #include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/control/control.h"
@@ -53,7 +55,8 @@ static void on_kept(void *ctx, const struct refusal *why)
 	if (why->status && !c->lifecycle->ended) {
 		network_give_back(c->lifecycle->network, clock_ms(),
 				  &c->q->box->v4);
-		c->was_kept = false;
+		/* a vault that went away may have stored it */
+		c->was_kept = !strcmp(why->code, "VAULT_LOST");
 	}
 	creation_changed(c, why);
 }

@@ -37,7 +37,8 @@ static void on_made(void *ctx, const struct docker_answer *a)
 	if (docker_is_ok(a))
 		volume_done(c);
 	else
-		volume_fail(c, 500, "VOLUME::PVC_INSPECT_FAILED", a->message);
+		volume_fail(c, runtime_status_of(a),
+			    "VOLUME::PVC_INSPECT_FAILED", a->message);
 }
 
 /* The label says for whom it was made: it goes with that one, if it is to. */
@@ -76,7 +77,8 @@ static void on_volume(void *ctx, const struct docker_answer *a)
 			    "there is no such volume, and it is not to be "
 			    "made");
 	else
-		volume_fail(c, 500, "VOLUME::PVC_INSPECT_FAILED", a->message);
+		volume_fail(c, runtime_status_of(a),
+			    "VOLUME::PVC_INSPECT_FAILED", a->message);
 }
 
 /* What a folder inside a volume leads to can be changed by whoever has the

@@ -2,10 +2,12 @@
 /* expiry.c - sandboxes whose time is over
  *
  * How it works: one timer waits for the earliest expiry there is, at most a
- * minute, since the wall clock may be set. A sandbox that is due is marked as
- * stopping by a change of its record, which looks again at its expiry: a
- * renewal that came before has moved it. What is marked is removed, and if that
- * fails, tried again.
+ * minute, since the wall clock may be set. Changes of records only ever make it
+ * look earlier: were it set anew by each, a node on which something always
+ * changes would never look. A sandbox that is due is marked as stopping by a
+ * change of its record, which looks again at its expiry: a renewal that came
+ * before has moved it. What is marked is removed, and if that fails, tried
+ * again; so is one whose creation has failed before it was marked.
  */
 
 #include "src/control/lifecycle/runtime.h"
@@ -61,10 +63,12 @@ static void box_expire(struct lifecycle *l, const struct box *b)
 	record_edit(l, span_str(b->id), edit_stopping, NULL, on_marked, due);
 }
 
-/* Those of which there is no sign of life anywhere else. */
+/* Half made or half removed, and nobody is at it. */
 static bool is_left_over(const struct lifecycle *l, const struct box *b)
 {
-	return b->state == BOX_STOPPING && !removal_is_on(l, span_str(b->id));
+	return (b->state == BOX_STOPPING || b->state == BOX_PENDING) &&
+	       !creation_is_on(l, span_str(b->id)) &&
+	       !removal_is_on(l, span_str(b->id));
 }
 
 /* Ids first: removing and marking may exchange boxes. */
@@ -84,6 +88,12 @@ static void due_collect(struct lifecycle *l, uint64_t now,
 	}
 }
 
+static void look_after(struct runtime *r, uint64_t ms)
+{
+	r->expiry_ms = clock_ms() + ms;
+	timer_start(&r->expiry, ms);
+}
+
 static void on_expiry(struct timer *t)
 {
 	struct runtime *r = container_of(t, struct runtime, expiry);
@@ -96,25 +106,27 @@ static void on_expiry(struct timer *t)
 	if (l->ended)
 		return;
 	if (!l->control->loaded) {
-		timer_start(t, RUNTIME_RETRY_MS);
+		look_after(r, RUNTIME_RETRY_MS);
 		return;
 	}
 	ids = must_alloc((map_count(&l->boxes.by_id) + 1) * sizeof(*ids));
 	due_collect(l, now, ids, &count, &earliest);
 	for (i = 0; i < count; i++) {
 		b = boxes_find(&l->boxes, span_str(ids[i]));
-		if (b && b->state == BOX_STOPPING)
+		if (b && is_left_over(l, b))
 			lifecycle_remove(l, span_str(ids[i]), NULL, NULL);
 		else if (b)
 			box_expire(l, b);
 	}
 	free(ids);
-	timer_start(t, count ? (uint64_t)AGAIN_MS : earliest - now);
+	earliest = count ? MIN(earliest, now + AGAIN_MS) : earliest;
+	look_after(r, earliest - now);
 }
 
 void runtime_look(struct lifecycle *l)
 {
 	uint64_t now = clock_wall_ms(), earliest = now + LOOK_MS;
+	struct runtime *r = l->runtime;
 	size_t cursor = 0;
 	struct box *b;
 
@@ -123,7 +135,8 @@ void runtime_look(struct lifecycle *l)
 	while ((b = map_next(&l->boxes.by_id, &cursor, NULL)))
 		if (b->expires_ms && b->state != BOX_STOPPING)
 			earliest = MIN(earliest, MAX(b->expires_ms, now + 1));
-	timer_start(&l->runtime->expiry, earliest - now);
+	if (!r->expiry_ms || clock_ms() + (earliest - now) < r->expiry_ms)
+		look_after(r, earliest - now);
 }
 
 void expiry_init(struct runtime *r)

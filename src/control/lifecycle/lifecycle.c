@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/control/control.h"
@@ -94,15 +95,19 @@ static void addresses_claim(struct lifecycle *l)
 	}
 }
 
-/* What is not there any more has no inside. */
-static void insides_drop(struct lifecycle *l, const struct boxes *next)
+/* What is not there any more has no inside, and its addresses are free: its
+ * removal was stored by a vault that went away before it said so. */
+static void former_drop(struct lifecycle *l, const struct boxes *next)
 {
 	size_t cursor = 0;
 	struct box *b;
 
-	while ((b = map_next(&l->boxes.by_id, &cursor, NULL)))
-		if (!boxes_find(next, span_str(b->id)))
-			inside_drop(l, span_str(b->id));
+	while ((b = map_next(&l->boxes.by_id, &cursor, NULL))) {
+		if (boxes_find(next, span_str(b->id)))
+			continue;
+		inside_drop(l, span_str(b->id));
+		network_give_back(l->network, clock_ms(), &b->v4);
+	}
 }
 
 void lifecycle_loaded(struct lifecycle *l, struct boxes *all,
@@ -110,7 +115,7 @@ void lifecycle_loaded(struct lifecycle *l, struct boxes *all,
 {
 	if (!l)
 		return;
-	insides_drop(l, all);
+	former_drop(l, all);
 	boxes_fini(&l->boxes);
 	l->boxes = *all;
 	boxes_init(all);

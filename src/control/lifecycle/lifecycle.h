@@ -27,7 +27,8 @@ struct lifecycle {
 	struct boxes boxes;
 	struct network *network;
 	struct runtime *runtime;
-	bool ended; /* answers that still come change nothing */
+	uint64_t changes; /* of states of boxes, by this process */
+	bool ended;	  /* answers that still come change nothing */
 
 	/* of the API (server.c, capturing.c, proxy.c) */
 	struct lifecycle_secrets secrets;

@@ -89,8 +89,12 @@ static void on_kept(void *ctx, const struct refusal *why)
 {
 	struct doing *x = ctx;
 
-	if (why->status)
-		doing_fail(x, 500, x->deed->failed, why->diag.msg);
+	if (why->status == 409)
+		doing_fail(x, 409, x->deed->wrong_state,
+			   "the sandbox is being removed");
+	else if (why->status)
+		doing_fail(x, why->status == 503 ? 503 : 500, x->deed->failed,
+			   why->diag.msg);
 	else
 		doing_end(x, NULL);
 }
@@ -100,7 +104,7 @@ static void on_done(void *ctx, const struct docker_answer *a)
 	struct doing *x = ctx;
 
 	if (!docker_is_ok(a))
-		doing_fail(x, a->status == 404 ? 404 : 500,
+		doing_fail(x, a->status == 404 ? 404 : runtime_status_of(a),
 			   a->status == 404 ? "DOCKER::SANDBOX_NOT_FOUND"
 					    : x->deed->failed,
 			   a->message);
@@ -154,8 +158,8 @@ static void on_image(void *ctx, const struct docker_answer *a)
 	if (docker_is_ok(a) || (x->missing_is_fine && a->status == 404))
 		doing_end(x, NULL);
 	else
-		doing_fail(x, a->status == 409 ? 409 : 500, x->failed,
-			   a->message);
+		doing_fail(x, a->status == 409 ? 409 : runtime_status_of(a),
+			   x->failed, a->message);
 }
 
 /* The container's settings would come along, our entrypoint among them: a

@@ -9,7 +9,8 @@
  *   none        with our label  removed
  *
  * A sandbox that is being made or removed by a job of this process is the
- * job's.
+ * job's. One whose state was set after the daemon was asked is left alone,
+ * since the list may be from before, and looked at again.
  */
 
 #include <stdio.h>
@@ -32,6 +33,7 @@ enum { EXIT_UNKNOWN = -1 };
 
 struct reconciling {
 	struct lifecycle *lifecycle;
+	uint64_t changes; /* of states, when the daemon was asked */
 	void (*fn)(void *ctx, const char *why);
 	void *ctx;
 };
@@ -153,22 +155,29 @@ static struct span id_of(const struct json *container)
 		json_find(json_find(container, "Labels"), CONTAINER_LABEL));
 }
 
-/* Ids first: comparing changes the boxes. */
-static void boxes_compare(struct lifecycle *l, const struct map *containers)
+/* False: some were left out. Ids first: comparing changes the boxes. */
+static bool boxes_compare(struct lifecycle *l, const struct map *containers,
+			  uint64_t changes)
 {
 	size_t count = map_count(&l->boxes.by_id), cursor = 0, n = 0, i;
 	char(*ids)[BOX_ID_SIZE] = must_alloc((count + 1) * sizeof(*ids));
 	const struct box *b;
+	bool all = true;
 
 	while ((b = map_next(&l->boxes.by_id, &cursor, NULL)))
 		memcpy(ids[n++], b->id, BOX_ID_SIZE);
 	for (i = 0; i < n; i++) {
 		b = boxes_find(&l->boxes, span_str(ids[i]));
-		if (b && !has_job(l, span_str(ids[i])))
+		if (!b || has_job(l, span_str(ids[i])))
+			continue;
+		if (b->change <= changes)
 			box_compare(l, b,
 				    map_find(containers, span_str(ids[i])));
+		else
+			all = false;
 	}
 	free(ids);
+	return all;
 }
 
 static void on_listed(void *ctx, const struct docker_answer *a)
@@ -196,7 +205,8 @@ static void on_listed(void *ctx, const struct docker_answer *a)
 		if (!boxes_find(&l->boxes, id_of(it)) && !has_job(l, id_of(it)))
 			orphan_remove(l, json_text(json_find(it, "Id")));
 	}
-	boxes_compare(l, &containers);
+	if (!boxes_compare(l, &containers, rec->changes))
+		timer_start(&l->runtime->retry, RUNTIME_RETRY_MS);
 	map_fini(&containers);
 	rec->fn(rec->ctx, NULL);
 	free(rec);
@@ -207,7 +217,7 @@ void reconcile(struct lifecycle *l, void (*fn)(void *ctx, const char *why),
 {
 	struct reconciling *rec = must_alloc(sizeof(*rec));
 
-	*rec = (struct reconciling){ l, fn, ctx };
+	*rec = (struct reconciling){ l, l->changes, fn, ctx };
 	(void)docker_ask(l->docker, "GET", CONTAINERS, SPAN_NONE, on_listed,
 			 rec);
 }

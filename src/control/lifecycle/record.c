@@ -102,12 +102,22 @@ static enum change_step edit_check(struct control *c, void *data,
 	return put_check(c, data, no);
 }
 
+/* Of the state alone: a renewal says nothing about the container. */
+static void box_count(struct lifecycle *l, struct box *next)
+{
+	const struct box *now = boxes_find(&l->boxes, span_str(next->id));
+
+	next->change =
+		now && now->state == next->state ? now->change : ++l->changes;
+}
+
 static void put_apply(struct control *c, void *data, uint64_t revision)
 {
 	struct wish *w = data;
 
 	(void)c;
 	(void)revision;
+	box_count(w->lifecycle, w->next);
 	inside_publish(w->lifecycle, w->next);
 	boxes_put(&w->lifecycle->boxes, take_ptr(w->next));
 	runtime_look(w->lifecycle);

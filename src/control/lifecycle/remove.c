@@ -7,10 +7,16 @@
  * fence stays until the container is gone, the record until everything is. A
  * step that fails ends the removal; the record says Stopping, and expiry.c
  * tries again.
+ *
+ * A vault that goes away amid a step leaves it open whether that was stored:
+ * the step is done again, which waits for the vault. A gateway that is away
+ * needs no waiting for: who is cut off is gone already, and what the gateway is
+ * told when it comes back has no word of it.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -26,7 +32,7 @@
 #include "src/control/lifecycle/runtime.h"
 #include "src/text/json.h"
 
-enum { PATH_BYTES = 1024, TRIES = 100, AGAIN_MS = 100 };
+enum { PATH_BYTES = 1024, TRIES = 100, AGAIN_MS = 100, LOST_MOST = 3 };
 
 struct waiter {
 	struct list link;
@@ -39,7 +45,7 @@ struct removal {
 	struct list link;
 	struct list waiters;
 	struct timer timer;
-	unsigned step, tries;
+	unsigned step, tries, lost;
 	size_t volume;
 	char id[BOX_ID_SIZE];
 };
@@ -88,13 +94,14 @@ static void removal_end(struct removal *m, const struct lifecycle_error *no)
 	removal_free(m);
 }
 
-static void removal_fail(struct removal *m, const char *what, const char *why)
+static void removal_fail(struct removal *m, unsigned status, const char *what,
+			 const char *why)
 {
 	struct lifecycle_error no;
 
 	log_error("sandbox %s could not be removed, its %s is still there: %s",
 		  m->id, what, why);
-	(void)lifecycle_error_set(&no, 500, "DOCKER::SANDBOX_DELETE_FAILED",
+	(void)lifecycle_error_set(&no, status, "DOCKER::SANDBOX_DELETE_FAILED",
 				  "the %s could not be removed: %s", what, why);
 	removal_end(m, &no);
 }
@@ -109,16 +116,33 @@ static bool edit_stopping(void *data, struct box *b)
 	return true;
 }
 
+/* Nobody knows whether it was stored. */
+static bool is_lost(const struct refusal *why)
+{
+	return why->status && !strcmp(why->code, "VAULT_LOST");
+}
+
+/* It is stored, and in force when the gateway is back. */
+static bool is_pending(const struct refusal *why)
+{
+	return why->status && !strcmp(why->code, "NOT_IN_FORCE");
+}
+
 /* Of each change: was it made, or was there nothing to be changed? */
 static void changed(struct removal *m, const char *what,
 		    const struct refusal *why)
 {
 	if (m->lifecycle->ended)
 		return;
-	if (why->status && why->status != 404)
-		removal_fail(m, what, why->diag.msg);
-	else
+	if (is_lost(why) && m->lost++ < LOST_MOST) {
+		m->step--;
 		removal_next(m);
+	} else if (why->status && why->status != 404 && !is_pending(why)) {
+		removal_fail(m, why->status == 503 ? 503 : 500, what,
+			     why->diag.msg);
+	} else {
+		removal_next(m);
+	}
 }
 
 static void on_marked(void *ctx, const struct refusal *why)
@@ -146,7 +170,7 @@ static void on_container(void *ctx, const struct docker_answer *a)
 	else if (docker_is_ok(a) || a->status == 404)
 		removal_next(m);
 	else
-		removal_fail(m, "container", a->message);
+		removal_fail(m, runtime_status_of(a), "container", a->message);
 }
 
 static void on_again(struct timer *t)

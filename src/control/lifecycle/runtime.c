@@ -18,11 +18,13 @@
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
 #include "src/control/lifecycle/bridge.h"
+#include "src/control/lifecycle/capturing.h"
 #include "src/control/lifecycle/container.h"
 #include "src/role/config.h"
 #include "src/text/json.h"
 
 #define PROGRAM "sallyport-execd"
+#define AWAY	"the Docker daemon went away"
 
 /* {"type": ["container"], "event": ["create", "die"],
  *  "label": ["opensandbox.io/id"]} */
@@ -31,12 +33,20 @@
 	":%5B%22create%22,%22die%22%5D,%22label%22:%5B%22opensandbox.io%2Fid%" \
 	"22%5D%7D"
 
+unsigned runtime_status_of(const struct docker_answer *a)
+{
+	return a->status < 0 ? 503 : 500;
+}
+
 /* -- connecting ----------------------------------------------------------- */
 
 static void connect_end(struct runtime *r, const char *why)
 {
 	bool was_ready = r->is_ready;
 
+	/* what ended while all was compared may end unseen */
+	if (!why && !r->events)
+		why = AWAY;
 	r->is_connecting = false;
 	r->is_ready = !why;
 	if (why && strcmp(r->why, why) != 0)
@@ -50,9 +60,14 @@ static void connect_end(struct runtime *r, const char *why)
 			 r->lifecycle->control->config->docker_socket);
 }
 
+/* What waited for a daemon goes on. */
 static void on_reconciled(void *ctx, const char *why)
 {
-	connect_end(ctx, why);
+	struct runtime *r = ctx;
+
+	connect_end(r, why);
+	if (r->is_ready)
+		capturing_resume(r->lifecycle);
 }
 
 static int exit_status_of(const struct json *actor)
@@ -101,8 +116,7 @@ static void on_events_over(void *ctx, const struct docker_answer *a)
 	log_warn("the Docker daemon tells of no events any more%s%s",
 		 a->message[0] ? ": " : "", a->message);
 	r->is_ready = false;
-	(void)snprintf(r->why, sizeof(r->why), "%s",
-		       "the Docker daemon went away");
+	(void)snprintf(r->why, sizeof(r->why), AWAY);
 	timer_start(&r->retry, 1);
 }
 

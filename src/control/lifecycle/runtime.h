@@ -31,6 +31,7 @@ struct runtime {
 	struct docker_call *events; /* NULL: not followed */
 	struct timer retry;
 	struct timer expiry;
+	uint64_t expiry_ms; /* when it looks next, clock_ms() */
 	bool is_ready;
 	bool is_connecting;
 	char why[512];	       /* it is not ready */
@@ -43,6 +44,9 @@ struct runtime {
 	struct list removals;
 };
 
+/* What a client is answered after a failure of Docker's: 503 when it could not
+ * be asked, else 500. */
+unsigned runtime_status_of(const struct docker_answer *a);
 /* 0; -errno, said in the log. */
 WUNRES int runtime_new(struct lifecycle *l, struct runtime **ret);
 /* After the Docker client is gone. */

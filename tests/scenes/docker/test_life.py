@@ -157,7 +157,7 @@ def test_docker_is_started_anew(node):
         "image": {"uri": "lab:1"}, "entrypoint": ["true"], "resourceLimits": {}})
     assert status == 503 and refused["code"] == "DOCKER::INITIALIZATION_ERROR", refused
     status, refused = node.api.call("DELETE", f"/v1/sandboxes/{box}")
-    assert status == 500 and refused["code"] == "DOCKER::SANDBOX_DELETE_FAILED"
+    assert status == 503 and refused["code"] == "DOCKER::SANDBOX_DELETE_FAILED"
     node.docker.start()
     # what was to be removed is, now that it can be
     node.lab.wait(lambda: node.remains(box) == [], 50, "the sandbox to go")

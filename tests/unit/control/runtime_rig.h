@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_rig.h - the whole control role (rig.h) with a Docker daemon that is a
+ * thread for each connection and knows one container
+ *
+ * Requests are counted; one of them can be refused, or done and not answered.
+ * The container's process is in a network namespace of its own behind a bridge,
+ * so that its port is really found.
+ */
+#pragma once
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "src/control/lifecycle/lifecycle.h"
+#include "src/control/lifecycle/runtime.h"
+#include "tests/unit/control/rig.h"
+
+enum { SKIPPED = 77, STEPS_MOST = 64, PORT = 8099 };
+
+static struct {
+	char path[64], id[64], network[4096];
+	pthread_mutex_t lock;
+	pthread_cond_t released;
+	pid_t guest;
+	bool has_container, has_token;
+	unsigned requests, fail_at, hold_at;
+	bool is_holding; /* the request was done and waits */
+	unsigned removed;
+	bool is_paused;
+	bool holds_list;    /* its answers are written, and wait */
+	bool tells_nothing; /* of events: the answer ends at once */
+	int events_fd;
+} engine;
+
+/* -- the daemon ----------------------------------------------------------- */
+
+RIG void say(int fd, unsigned status, const char *body)
+{
+	char text[8192];
+	int len = snprintf(text, sizeof(text),
+			   "HTTP/1.1 %u X\r\nContent-Type: application/json"
+			   "\r\nContent-Length: %zu\r\n\r\n%s",
+			   status, status == 204 ? 0 : strlen(body), body);
+
+	(void)!send(fd, text, (size_t)len, MSG_NOSIGNAL);
+}
+
+RIG void say_events(int fd)
+{
+	static const char head[] =
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+		"Transfer-Encoding: chunked\r\n\r\n";
+	char byte;
+
+	(void)!send(fd, head, sizeof(head) - 1, MSG_NOSIGNAL);
+	engine.events_fd = fd;
+	if (!engine.tells_nothing)
+		(void)!recv(fd, &byte, 1, 0); /* until the client goes */
+}
+
+/* What is told is from before. */
+RIG void list_wait(void)
+{
+	while (engine.holds_list) {
+		engine.is_holding = true;
+		pthread_cond_wait(&engine.released, &engine.lock);
+	}
+	engine.is_holding = false;
+}
+
+RIG void answer_container(int fd, const char *method, const char *path,
+			  char *body, size_t size)
+{
+	const char *name = strstr(path, "name=sandbox-");
+
+	if (name) {
+		engine.has_container = true;
+		snprintf(engine.id, sizeof(engine.id), "%.36s", name + 13);
+		say(fd, 201, "{\"Id\":\"c1\"}");
+	} else if (strstr(path, "/json?all")) {
+		snprintf(body, size,
+			 "[{\"Id\":\"c1\",\"State\":\"%s\",\"Labels\":{"
+			 "\"opensandbox.io/id\":\"%s\"}}]",
+			 engine.is_paused ? "paused" : "running", engine.id);
+		list_wait();
+		say(fd, 200, engine.has_container ? body : "[]");
+	} else if (!engine.has_container) {
+		say(fd, 404, "{\"message\":\"no such container\"}");
+	} else if (!strcmp(method, "DELETE")) {
+		engine.has_container = false;
+		engine.removed++;
+		say(fd, 204, "");
+	} else if (!strcmp(method, "PUT")) {
+		engine.has_token = true;
+		say(fd, 200, "");
+	} else if (!strcmp(method, "HEAD")) {
+		/* there once, then gone */
+		say(fd, engine.has_token ? 200 : 404, "");
+		engine.has_token = false;
+	} else if (strstr(path, "/pause") || strstr(path, "/unpause")) {
+		engine.is_paused = !!strstr(path, "/pause");
+		say(fd, 204, "");
+	} else if (strstr(path, "/start")) {
+		say(fd, 204, "");
+	} else {
+		snprintf(body, size,
+			 "{\"State\":{\"Running\":true,\"Pid\":%d}}",
+			 engine.guest);
+		say(fd, 200, body);
+	}
+}
+
+RIG void answer(int fd, const char *method, const char *path, char *body,
+		size_t size)
+{
+	if (strstr(path, "/version")) {
+		say(fd, 200,
+		    "{\"ApiVersion\":\"1.41\",\"MinAPIVersion\":\"1.12\"}");
+	} else if (strstr(path, "/networks/create")) {
+		snprintf(engine.network, sizeof(engine.network), "%s", body);
+		say(fd, 201, "{\"Id\":\"n1\"}");
+	} else if (strstr(path, "/networks/")) {
+		say(fd, engine.network[0] ? 200 : 404, engine.network);
+	} else if (strstr(path, "/containers/")) {
+		answer_container(fd, method, path, body, size);
+	} else if (strstr(path, "/images/")) {
+		say(fd, 200, "{}");
+	} else {
+		say(fd, 404, "{\"message\":\"page not found\"}");
+	}
+}
+
+/* Only what belongs to a sandbox counts. */
+RIG bool is_counted(const char *path)
+{
+	return (strstr(path, "/containers/") && !strstr(path, "json?all")) ||
+	       strstr(path, "/images/");
+}
+
+/* False: the connection ends. */
+RIG bool serve(int fd, const char *method, const char *path, char *body,
+	       size_t size)
+{
+	bool counted = is_counted(path), goes_on = true;
+	unsigned number;
+
+	if (strstr(path, "/events")) {
+		say_events(fd);
+		return false;
+	}
+	pthread_mutex_lock(&engine.lock);
+	number = counted ? ++engine.requests : 0;
+	if (number && number == engine.fail_at) {
+		say(fd, 500, "{\"message\":\"injected\"}");
+	} else if (number && number == engine.hold_at) {
+		/* done, but nobody hears of it before they are gone */
+		engine.is_holding = true;
+		while (engine.is_holding)
+			pthread_cond_wait(&engine.released, &engine.lock);
+		answer(fd, method, path, body, size);
+		goes_on = false;
+	} else {
+		answer(fd, method, path, body, size);
+	}
+	pthread_mutex_unlock(&engine.lock);
+	return goes_on;
+}
+
+RIG void *client_serve(void *ctx)
+{
+	const size_t size = 8 * 1024 * 1024;
+	char *text = must_alloc(size), method[16], path[1024], *end;
+	int fd = (int)(intptr_t)ctx;
+	size_t len = 0, total = 0;
+	const char *field;
+	ssize_t n;
+
+	while ((n = recv(fd, text + len, size - 1 - len, 0)) > 0) {
+		len += (size_t)n;
+		text[len] = '\0';
+		end = strstr(text, "\r\n\r\n");
+		if (!end)
+			continue;
+		field = strstr(text, "Content-Length: ");
+		total = (size_t)(end + 4 - text) +
+			(field && field < end ? strtoul(field + 16, NULL, 10)
+					      : 0);
+		if (len < total)
+			continue;
+		assert_int_equal(sscanf(text, "%15s %1023s", method, path), 2);
+		if (!serve(fd, method, path, end + 4, 4096))
+			break;
+		len = 0;
+	}
+	close(fd);
+	free(text);
+	return NULL;
+}
+
+RIG void *engine_serve(void *ctx)
+{
+	int listener = (int)(intptr_t)ctx, fd;
+	pthread_t thread;
+
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		must(!pthread_create(&thread, NULL, client_serve,
+				     (void *)(intptr_t)fd));
+		pthread_detach(thread);
+	}
+	return NULL;
+}
+
+RIG void engine_start(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	pthread_t thread;
+
+	snprintf(engine.path, sizeof(engine.path), "/tmp/runtime-test-%d.sock",
+		 getpid());
+	strcpy(at.sun_path, engine.path);
+	must(!bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 64));
+	must(!pthread_mutex_init(&engine.lock, NULL));
+	must(!pthread_cond_init(&engine.released, NULL));
+	must(!pthread_create(&thread, NULL, engine_serve,
+			     (void *)(intptr_t)fd));
+	pthread_detach(thread);
+}
+
+RIG void engine_reset(void)
+{
+	pthread_mutex_lock(&engine.lock);
+	engine.requests = engine.fail_at = engine.hold_at = 0;
+	engine.removed = 0;
+	pthread_mutex_unlock(&engine.lock);
+}
+
+/* -- the role ------------------------------------------------------------- */
+
+RIG void configure(struct rig *rig)
+{
+	struct diag d = { 0 };
+	char text[2048];
+
+	config_free(rig->config);
+	snprintf(text, sizeof(text),
+		 "{\"stateDir\":\"%s\",\"runDir\":\"%s\",\"policyDir\":"
+		 "\"%s/policies\",\"auditFile\":\"%s/audit.jsonl\",\"user\":"
+		 "\"\",\"dns\":{\"upstreams\":[\"192.0.2.53\"],\"hostsFile\":"
+		 "\"\"},\"lifecycle\":{\"listen\":\"127.0.0.1:%d\",\"insecure\""
+		 ":true,\"dockerSocket\":\"%s\",\"execd\":\"/bin/true\","
+		 "\"subnet4\":\"10.77.0.0/28\"}}",
+		 rig->folder, rig->folder, rig->folder, rig->folder, PORT,
+		 engine.path);
+	if (config_parse(span_str(text), &rig->config, &d))
+		fail_msg("%s", d.msg);
+}
+
+RIG bool is_connected(const struct rig *rig)
+{
+	return rig->control->loaded && rig->control->lifecycle &&
+	       rig->control->lifecycle->runtime->is_ready;
+}
+
+RIG void role_start(struct rig *rig)
+{
+	struct addr at = { 0 };
+
+	rig_control_start(rig);
+	assert_true(addr_parse_port(SPAN("127.0.0.1"), PORT, &at));
+	assert_int_equal(
+		httpd_listen_tcp(rig->control->lifecycle->httpd, &at, NULL), 0);
+	rig_gateway_up(rig);
+	rig_vault_up(rig);
+	RIG_UNTIL(rig, is_connected(rig));
+}
+
+RIG void role_stop(struct rig *rig)
+{
+	rig_control_stop(rig);
+	rig_vault_down(rig);
+	rig_gateway_down(rig);
+	rig_turn(rig);
+}
+
+RIG int set_up(void **state)
+{
+	rig_bare(state);
+	configure(*state);
+	log_set_level(LOG_ERROR);
+	engine_reset();
+	role_start(*state);
+	return 0;
+}
+
+/* -- asking --------------------------------------------------------------- */
+
+RIG int ask(const char *method, const char *path, const char *body)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_port = htons(PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[2048];
+	int len = snprintf(text, sizeof(text),
+			   "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu"
+			   "\r\n\r\n%s",
+			   method, path, strlen(body), body);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(send(fd, text, (size_t)len, MSG_NOSIGNAL), len);
+	return fd;
+}
+
+/* 0: not yet. */
+RIG unsigned status_of(int fd, char text[4096])
+{
+	unsigned status = 0;
+	ssize_t n = recv(fd, text, 4095, MSG_DONTWAIT);
+
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	assert_int_equal(sscanf(text, "HTTP/1.1 %u", &status), 1);
+	return status;
+}
+
+RIG unsigned call(struct rig *rig, const char *method, const char *path,
+		  const char *body, char text[4096])
+{
+	int fd = ask(method, path, body);
+	unsigned status = 0;
+
+	RIG_UNTIL(rig, status || (status = status_of(fd, text)));
+	close(fd);
+	return status;
+}
+
+#define BODY                                                                \
+	"{\"image\":{\"uri\":\"i:1\"},\"entrypoint\":[\"x\"],"              \
+	"\"resourceLimits\":{},\"networkPolicy\":{\"egress\":[{\"action\":" \
+	"\"allow\",\"target\":\"a.test\"}]}}"
+
+RIG unsigned records(const struct rig *rig)
+{
+	unsigned count = 0;
+
+	list_for_each(it, &rig->vault.records) count++;
+	return count;
+}
+
+RIG bool nothing_is_left(struct rig *rig)
+{
+	bool has_container;
+
+	pthread_mutex_lock(&engine.lock);
+	has_container = engine.has_container;
+	pthread_mutex_unlock(&engine.lock);
+	return !has_container && !records(rig) && !rig->lock_count &&
+	       !map_count(&rig->control->lifecycle->boxes.by_id) &&
+	       !map_count(&rig->control->sandboxes.by_id) &&
+	       !rig->control->policies.api_count &&
+	       !rig->gateway.sandbox_count &&
+	       rig->gateway.policy_count == 1; /* the overlay */
+}
+
+RIG void engine_let_go(void)
+{
+	pthread_mutex_lock(&engine.lock);
+	engine.is_holding = false;
+	pthread_cond_broadcast(&engine.released);
+	pthread_mutex_unlock(&engine.lock);
+}
+
+RIG bool engine_holds(void)
+{
+	bool holds;
+
+	pthread_mutex_lock(&engine.lock);
+	holds = engine.is_holding;
+	pthread_mutex_unlock(&engine.lock);
+	return holds;
+}
+
+/* -- the namespace -------------------------------------------------------- */
+
+RIG pid_t guest_new(void)
+{
+	int ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	must(!pipe(ready));
+	pid = fork();
+	must(pid >= 0);
+	if (!pid) {
+		must(!unshare(CLONE_NEWNET));
+		must(write(ready[1], &byte, 1) == 1);
+		for (;;)
+			pause();
+	}
+	must(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+RIG int group_set_up(void **state)
+{
+	char command[256];
+
+	(void)state;
+	must(!unshare(CLONE_NEWNET));
+	engine.guest = guest_new();
+	snprintf(command, sizeof(command),
+		 "ip link set lo up && ip link add sp-docker0 type bridge && "
+		 "ip link add vt0 type veth peer name e0 netns %d && "
+		 "ip link set vt0 master sp-docker0",
+		 engine.guest);
+	must(!system(command));
+	engine_start();
+	return 0;
+}
+
+RIG int group_tear_down(void **state)
+{
+	(void)state;
+	kill(engine.guest, SIGKILL);
+	waitpid(engine.guest, NULL, 0);
+	unlink(engine.path);
+	return 0;
+}

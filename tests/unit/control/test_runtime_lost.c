@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_runtime_lost.c - vault, gateway and Docker go away amid the life of a
+ * sandbox: what was answered for holds, what was refused has left nothing
+ */
+
+#include "src/control/lifecycle/network.h"
+#include "tests/unit/control/runtime_rig.h"
+
+enum { COMMITS_MOST = 32 };
+
+static struct box *the_box(struct rig *rig)
+{
+	return boxes_find(&rig->control->lifecycle->boxes, span_str(engine.id));
+}
+
+static void create(struct rig *rig)
+{
+	char text[4096];
+
+	assert_int_equal(call(rig, "POST", "/v1/sandboxes", BODY, text), 202);
+	assert_non_null(the_box(rig));
+}
+
+/* "/v1/sandboxes/{id}" and what follows. */
+static const char *path_of(const char *more)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "/v1/sandboxes/%s%s", engine.id, more);
+	return path;
+}
+
+/* The vault stores the n-th commit from now and is gone before it says so;
+ * another one is there a moment later. False: there was no such commit. */
+static bool lose_commit(struct rig *rig, unsigned n, int fd, char text[4096],
+			unsigned *status)
+{
+	const unsigned first = rig->vault.commits;
+
+	*status = 0;
+	while (rig->vault.commits < first + n - 1 && !*status) {
+		rig_turn(rig);
+		*status = status_of(fd, text);
+	}
+	if (*status)
+		return false;
+	rig->vault.mute = true;
+	RIG_UNTIL(rig, rig->vault.commits >= first + n || *status ||
+			       (*status = status_of(fd, text)));
+	rig->vault.mute = false;
+	if (rig->vault.commits < first + n)
+		return false;
+	rig_vault_down(rig);
+	rig_turns(rig, 20);
+	rig_vault_up(rig);
+	return true;
+}
+
+static void removals__survive_a_vault_that_goes_away(void **state)
+{
+	struct rig *rig = *state;
+	struct addr v4, v6;
+	unsigned n, status;
+	char text[4096];
+	int fd;
+
+	for (n = 1; n < COMMITS_MOST; n++) {
+		create(rig);
+		v4 = the_box(rig)->v4;
+		v6 = the_box(rig)->v6;
+		fd = ask("DELETE", path_of(""), "");
+		if (!lose_commit(rig, n, fd, text, &status))
+			break;
+		RIG_UNTIL(rig, status || (status = status_of(fd, text)));
+		close(fd);
+		assert_int_equal(status, 204);
+		RIG_UNTIL(rig, nothing_is_left(rig));
+		/* given back: not taken, though still at rest */
+		assert_int_equal(network_claim(rig->control->lifecycle->network,
+					       &v4, &v6),
+				 0);
+	}
+	close(fd);
+	/* mark, registration, policy, record */
+	assert_in_range(n, 5, COMMITS_MOST - 1);
+	assert_int_equal(status, 204);
+}
+
+static void creations__that_a_vault_cuts_short_leave_nothing(void **state)
+{
+	struct rig *rig = *state;
+	unsigned n, status;
+	char text[4096];
+	int fd;
+
+	for (n = 1; n < COMMITS_MOST; n++) {
+		fd = ask("POST", "/v1/sandboxes", BODY);
+		if (!lose_commit(rig, n, fd, text, &status))
+			break;
+		RIG_UNTIL(rig, status || (status = status_of(fd, text)));
+		close(fd);
+		assert_int_equal(status, 503);
+		assert_non_null(strstr(text, "DOCKER::SANDBOX_START_FAILED"));
+		assert_true(nothing_is_left(rig)); /* when it is answered */
+	}
+	close(fd);
+	/* record, policy, registration, container, port, running */
+	assert_in_range(n, 7, COMMITS_MOST - 1);
+	assert_int_equal(status, 202);
+}
+
+/* Who is cut off is gone already; the next gateway hears nothing of it. */
+static void removals__need_no_gateway(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096];
+
+	create(rig);
+	rig_gateway_down(rig);
+	rig_turns(rig, 20);
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+	rig_gateway_up(rig);
+	RIG_UNTIL(rig, nothing_is_left(rig));
+}
+
+static void creations__need_a_gateway(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096];
+
+	rig_gateway_down(rig);
+	rig_turns(rig, 20);
+	assert_int_equal(call(rig, "POST", "/v1/sandboxes", BODY, text), 503);
+	rig_gateway_up(rig);
+	RIG_UNTIL(rig, nothing_is_left(rig));
+}
+
+/* Events end while the containers are being listed. */
+static void runtime__is_ready_only_while_it_is_told_of_events(void **state)
+{
+	struct rig *rig = *state;
+	struct runtime *r = rig->control->lifecycle->runtime;
+	unsigned i;
+
+	pthread_mutex_lock(&engine.lock);
+	engine.tells_nothing = engine.holds_list = true;
+	pthread_mutex_unlock(&engine.lock);
+	shutdown(engine.events_fd, SHUT_RDWR);
+	RIG_UNTIL(rig, !r->is_ready && !r->events);
+	for (i = 0; i < 3; i++) {
+		RIG_UNTIL(rig, engine_holds());
+		rig_turns(rig, 20);
+		assert_null(r->events);
+		pthread_mutex_lock(&engine.lock);
+		engine.holds_list = false;
+		pthread_cond_broadcast(&engine.released);
+		pthread_mutex_unlock(&engine.lock);
+		RIG_UNTIL(rig, !r->is_connecting);
+		assert_false(r->is_ready);
+		pthread_mutex_lock(&engine.lock);
+		engine.holds_list = i < 2;
+		engine.tells_nothing = i < 2;
+		pthread_mutex_unlock(&engine.lock);
+	}
+	RIG_UNTIL(rig, r->is_ready);
+	assert_non_null(r->events);
+}
+
+/* The daemon's list says "running", and is had after the sandbox was paused. */
+static void reconciliation__does_not_believe_an_old_list(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096];
+
+	create(rig);
+	pthread_mutex_lock(&engine.lock);
+	engine.holds_list = true;
+	pthread_mutex_unlock(&engine.lock);
+	runtime_start(rig->control->lifecycle);
+	RIG_UNTIL(rig, engine_holds());
+	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 202);
+	pthread_mutex_lock(&engine.lock);
+	engine.holds_list = false;
+	pthread_cond_broadcast(&engine.released);
+	pthread_mutex_unlock(&engine.lock);
+	RIG_UNTIL(rig, !rig->control->lifecycle->runtime->is_connecting);
+	rig_turns(rig, 50);
+	assert_int_equal(the_box(rig)->state, BOX_PAUSED);
+	/* it is looked at again */
+	pthread_mutex_lock(&engine.lock);
+	engine.is_paused = false;
+	pthread_mutex_unlock(&engine.lock);
+	RIG_UNTIL(rig, the_box(rig)->state == BOX_RUNNING);
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+}
+
+/* On a node on which something always changes, too. */
+static void expiry__looks_however_much_changes(void **state)
+{
+	struct rig *rig = *state;
+	struct runtime *r = rig->control->lifecycle->runtime;
+	char text[4096];
+	uint64_t due;
+	unsigned i;
+
+	create(rig);
+	rig_turns(rig, 20);
+	due = r->expiry_ms;
+	assert_int_not_equal(due, 0);
+	for (i = 0; i < 10; i++) {
+		snprintf(text, sizeof(text), "{\"a\":\"%u\"}", i);
+		assert_int_equal(
+			call(rig, "PATCH", path_of("/metadata"), text, text),
+			200);
+		usleep(10000);
+	}
+	assert_int_equal(r->expiry_ms, due);
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+}
+
+/* A creation that could not even be marked as ending, for want of a vault. */
+static void expiry__ends_what_was_left_half_made(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096];
+
+	create(rig);
+	the_box(rig)->state = BOX_PENDING;
+	/* as if the time had come */
+	timer_start(&rig->control->lifecycle->runtime->expiry, 0);
+	RIG_UNTIL(rig, nothing_is_left(rig));
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 404);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			removals__survive_a_vault_that_goes_away, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			creations__that_a_vault_cuts_short_leave_nothing,
+			set_up, rig_tear_down),
+		cmocka_unit_test_setup_teardown(removals__need_no_gateway,
+						set_up, rig_tear_down),
+		cmocka_unit_test_setup_teardown(creations__need_a_gateway,
+						set_up, rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			runtime__is_ready_only_while_it_is_told_of_events,
+			set_up, rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			reconciliation__does_not_believe_an_old_list, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			expiry__looks_however_much_changes, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			expiry__ends_what_was_left_half_made, set_up,
+			rig_tear_down),
+	};
+
+	if (geteuid() != 0)
+		return SKIPPED;
+	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
+}
