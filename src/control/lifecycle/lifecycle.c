@@ -15,6 +15,7 @@
 #include "src/control/lifecycle/inside.h"
 #include "src/control/lifecycle/network.h"
 #include "src/control/lifecycle/proxy.h"
+#include "src/control/lifecycle/relabel.h"
 #include "src/control/lifecycle/runtime.h"
 #include "src/control/lifecycle/server.h"
 #include "src/role/config.h"
@@ -129,6 +130,7 @@ void lifecycle_start(struct lifecycle *l)
 {
 	if (!l)
 		return;
+	relabel_all(l);
 	runtime_start(l);
 	runtime_look(l);
 	capturing_resume(l);

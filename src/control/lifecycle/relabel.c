@@ -94,3 +94,42 @@ void relabel(struct lifecycle *l, const struct box *b, changed_fn *fn,
 	else
 		fn(ctx, &why);
 }
+
+static bool has_followed(const struct sandbox *s, const struct box *b)
+{
+	const char *value;
+	unsigned i;
+
+	if (s->label_count != map_count(&b->metadata))
+		return false;
+	for (i = 0; i < s->label_count; i++) {
+		value = map_find(&b->metadata, s->labels[i].key);
+		if (!value || !span_eq(span_str(value), s->labels[i].value))
+			return false;
+	}
+	return true;
+}
+
+static void on_followed(void *ctx, const struct refusal *why)
+{
+	(void)ctx;
+	if (why->status)
+		log_warn("the registry has not followed a sandbox's metadata: "
+			 "%s",
+			 why->diag.msg);
+}
+
+/* Those that are being made or removed have no changed metadata. */
+void relabel_all(struct lifecycle *l)
+{
+	const struct sandbox *s;
+	size_t cursor = 0;
+	struct box *b;
+
+	while ((b = map_next(&l->boxes.by_id, &cursor, NULL))) {
+		s = sandboxes_find(&l->control->sandboxes, span_str(b->id));
+		if (s && b->state != BOX_PENDING && b->state != BOX_STOPPING &&
+		    !has_followed(s, b))
+			relabel(l, b, on_followed, NULL);
+	}
+}

@@ -17,3 +17,6 @@ bool relabel_fits(const struct box *b);
  * is not registered is content. */
 void relabel(struct lifecycle *l, const struct box *b, changed_fn *fn,
 	     void *ctx);
+/* Everything was read: entries that have not followed, since the daemon or its
+ * vault ended between the two changes, follow now. */
+void relabel_all(struct lifecycle *l);

@@ -194,6 +194,39 @@ static void reconciliation__does_not_believe_an_old_list(void **state)
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
 }
 
+static bool is_labelled(struct rig *rig, const char *value)
+{
+	const struct sandbox *s =
+		sandboxes_find(&rig->control->sandboxes, span_str(engine.id));
+
+	return s && s->label_count == 1 &&
+	       span_eq(s->labels[0].value, span_str(value));
+}
+
+/* The vault is lost between the record's change and the registry's. */
+static void metadata__are_labels_whatever_is_lost(void **state)
+{
+	struct rig *rig = *state;
+	unsigned n, status;
+	char text[4096];
+	int fd;
+
+	create(rig);
+	for (n = 1; n <= 2; n++) {
+		snprintf(text, sizeof(text), "{\"turn\":\"%u\"}", n);
+		fd = ask("PATCH", path_of("/metadata"), text);
+		assert_true(lose_commit(rig, n, fd, text, &status));
+		RIG_UNTIL(rig, status || (status = status_of(fd, text)));
+		close(fd);
+		assert_int_equal(status, 503);
+		RIG_UNTIL(rig, is_labelled(rig, n == 1 ? "1" : "2"));
+		assert_string_equal(
+			map_find(&the_box(rig)->metadata, SPAN("turn")),
+			n == 1 ? "1" : "2");
+	}
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+}
+
 /* On a node on which something always changes, too. */
 static void expiry__looks_however_much_changes(void **state)
 {
@@ -250,6 +283,9 @@ int main(void)
 			set_up, rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			reconciliation__does_not_believe_an_old_list, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			metadata__are_labels_whatever_is_lost, set_up,
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			expiry__looks_however_much_changes, set_up,
