@@ -178,6 +178,13 @@ void ingress_sweep(struct ingress *in)
 	boxes_drop(in, false);
 }
 
+struct ingress_box *ingress_find(const struct ingress *in, struct span id)
+{
+	const struct known *k = map_find(&in->boxes, id);
+
+	return k ? k->box : NULL;
+}
+
 /* -- life ------------------------------------------------------------------ */
 
 struct ingress *ingress_new(struct worker *w)
@@ -193,6 +200,7 @@ struct ingress *ingress_new(struct worker *w)
 			 &(struct httpd_limits){
 				 .connections = CONNECTIONS_MAX,
 				 .silence_ms = w->config->first_byte_ms });
+	timer_init(&in->look, w->loop, ingress_on_look);
 	forwarder_init(&in->forwarder, w->loop);
 	in->forwarder.prefix = INGRESS_PREFIX;
 	in->forwarder.connect_ms = w->config->connect_ms;
@@ -204,6 +212,7 @@ struct ingress *ingress_free(struct ingress *in)
 {
 	if (!in)
 		return NULL;
+	timer_stop(&in->look);
 	forwarder_fini(&in->forwarder);
 	in->httpd = httpd_free(in->httpd);
 	boxes_drop(in, true);

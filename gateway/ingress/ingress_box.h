@@ -18,6 +18,8 @@ enum {
 	INGRESS_FAILURES_AT_ONCE = 10,
 	INGRESS_FAILURE_MS = 6000, /* one more is allowed after each */
 	INGRESS_TOLD_MS = 60 * 1000,
+	/* What lasts is looked at this often: does it move? */
+	INGRESS_LOOK_MS = INGRESS_TOLD_MS / 2,
 	INGRESS_KEYS_TEXT_MAX = 128 * 1024,
 };
 

@@ -9,6 +9,7 @@
 #include "src/base/map.h"
 #include "src/httpd/forward.h"
 #include "src/httpd/httpd.h"
+#include "src/io/loop.h"
 
 #define INGRESS_PREFIX "OpenSandbox Ingress: "
 
@@ -19,8 +20,14 @@ struct ingress {
 	struct map boxes; /* id -> struct known */
 	struct ingress_keys *keys;
 	unsigned egress_count; /* exchanges with control under way */
+	struct timer look;     /* runs while anything is under way */
+	bool is_looking;
 };
 
+/* NULL: there is none. */
+struct ingress_box *ingress_find(const struct ingress *in, struct span id);
+/* Of .look: which sandboxes are used by what lasts? */
+void ingress_on_look(struct timer *t);
 /* Passes it on, or answers. The request is taken. */
 void ingress_pass(struct ingress *in, struct httpd_request *r,
 		  struct ingress_box *box, const struct ingress_route *route);

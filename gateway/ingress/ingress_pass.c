@@ -5,7 +5,11 @@
  * the egress API is reached through a socketpair, whose other end goes to
  * control by way of the main thread. What the record says is copied at the
  * beginning, since the client's head may be gone by the end (after an upgrade).
- * Refusals are recorded as many a second as anybody reads.
+ *
+ * An exchange is an access when it begins, and again for as long as bytes move
+ * in it: a terminal or a stream of events that lasts renews as one request
+ * after the other would. So it is looked at, every INGRESS_LOOK_MS, what has
+ * moved. Refusals are recorded as many a second as anybody reads.
  */
 
 #include <errno.h>
@@ -150,6 +154,38 @@ static struct passage *passage_new(struct ingress *in,
 	return p;
 }
 
+/* -- what lasts ----------------------------------------------------------- */
+
+/* The box may be another one by now, or gone. */
+static void on_used(void *ctx)
+{
+	const struct passage *p = ctx;
+	struct ingress *in = p->ingress;
+	struct ingress_box *box = ingress_find(in, span_str(p->id));
+
+	if (box && ingress_box_accessed(box, clock_ms()))
+		gateway_ingress_accessed(in->worker->gateway, box->msg.id);
+}
+
+void ingress_on_look(struct timer *t)
+{
+	struct ingress *in = container_of(t, struct ingress, look);
+	struct forwarder *f = &in->forwarder;
+
+	forwarder_used(f, on_used);
+	in->is_looking = f->tunnel_count || !list_is_empty(&f->exchanges);
+	if (in->is_looking)
+		timer_start(t, INGRESS_LOOK_MS);
+}
+
+static void ingress_look(struct ingress *in)
+{
+	if (in->is_looking)
+		return;
+	in->is_looking = true;
+	timer_start(&in->look, INGRESS_LOOK_MS);
+}
+
 /* -- where it goes --------------------------------------------------------- */
 
 static void order_addresses(struct forward_order *order,
@@ -226,6 +262,7 @@ void ingress_pass(struct ingress *in, struct httpd_request *r,
 	order.ctx = p;
 	if (ingress_box_accessed(box, clock_ms()))
 		gateway_ingress_accessed(in->worker->gateway, box->msg.id);
+	ingress_look(in);
 	httpd_set_header(r, POWERED_BY, SPAN(POWERED_BY_VALUE));
 	forward_begin(&in->forwarder, r, &order);
 }

@@ -392,6 +392,27 @@ void forwarder_cut(struct forwarder *f, const struct addr *ip)
 	forward_tunnels_cut(f, ip);
 }
 
+void forward_look(struct forward *x, uint64_t bytes, forward_used *used)
+{
+	if (bytes == x->bytes_seen)
+		return;
+	x->bytes_seen = bytes;
+	used(x->ctx);
+}
+
+void forwarder_used(struct forwarder *f, forward_used *used)
+{
+	list_for_each(it, &f->exchanges)
+	{
+		struct forward *x = container_of(it, struct forward, link);
+
+		forward_look(x,
+			     x->result.request_bytes + x->result.response_bytes,
+			     used);
+	}
+	forward_tunnels_used(f, used);
+}
+
 void forwarder_fini(struct forwarder *f)
 {
 	list_for_each(it, &f->exchanges)

@@ -71,6 +71,11 @@ void forwarder_fini(struct forwarder *f);
 /* The same of what goes to one address, whatever the port. */
 void forwarder_cut(struct forwarder *f, const struct addr *ip);
 
+/* Calls used() for each order under way of which a byte was moved, either way,
+ * since this was called last. used() ends no order. */
+typedef void forward_used(void *ctx);
+void forwarder_used(struct forwarder *f, forward_used *used);
+
 /* Takes the request and what the order says. */
 void forward_begin(struct forwarder *f, struct httpd_request *r,
 		   struct forward_order *order);

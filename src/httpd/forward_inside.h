@@ -27,6 +27,7 @@ struct forward {
 	forward_done *done;
 	void *ctx;
 	struct forward_result result;
+	uint64_t bytes_seen; /* by forwarder_used() */
 
 	/* to the server */
 	struct buf request; /* its head, until the reply begins */
@@ -77,5 +78,8 @@ void forward_read_body(struct forward *x);
 void forward_join(struct forward *x, struct stream *client,
 		  struct stream *server);
 void forward_tunnels_cut(struct forwarder *f, const struct addr *ip);
+void forward_tunnels_used(struct forwarder *f, forward_used *used);
+/* It has moved so many until now: is that more than before? */
+void forward_look(struct forward *x, uint64_t bytes, forward_used *used);
 /* All of them, told of at once. */
 void forward_tunnels_fini(struct forwarder *f);

@@ -175,6 +175,19 @@ void forward_join(struct forward *x, struct stream *client,
 	tunnel_rearm(t);
 }
 
+void forward_tunnels_used(struct forwarder *f, forward_used *used)
+{
+	list_for_each(it, &f->tunnels)
+	{
+		struct tunnel *t = container_of(it, struct tunnel, link);
+
+		forward_look(t->x,
+			     t->splice ? splice_bytes(t->splice)
+				       : t->client.bytes + t->server.bytes,
+			     used);
+	}
+}
+
 void forward_tunnels_fini(struct forwarder *f)
 {
 	list_for_each(it, &f->tunnels)

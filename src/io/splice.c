@@ -393,3 +393,8 @@ void splice_forget(struct splice *sp)
 	sp->done = NULL;
 	splice_cancel(sp, -ECANCELED);
 }
+
+uint64_t splice_bytes(const struct splice *sp)
+{
+	return sp->ways[0].bytes + sp->ways[1].bytes;
+}

@@ -129,3 +129,5 @@ WUNRES int stream_splice(struct stream *a, struct stream *b, uint64_t idle_ms,
 void splice_cancel(struct splice *sp, int error);
 /* The same, and done is never called. */
 void splice_forget(struct splice *sp);
+/* That were moved until now, both ways together. */
+uint64_t splice_bytes(const struct splice *sp);
