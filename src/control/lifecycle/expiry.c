@@ -94,6 +94,12 @@ static void look_after(struct runtime *r, uint64_t ms)
 	timer_start(&r->expiry, ms);
 }
 
+static void look_within(struct runtime *r, uint64_t ms)
+{
+	if (!r->expiry_ms || clock_ms() + ms < r->expiry_ms)
+		look_after(r, ms);
+}
+
 static void on_expiry(struct timer *t)
 {
 	struct runtime *r = container_of(t, struct runtime, expiry);
@@ -135,8 +141,12 @@ void runtime_look(struct lifecycle *l)
 	while ((b = map_next(&l->boxes.by_id, &cursor, NULL)))
 		if (b->expires_ms && b->state != BOX_STOPPING)
 			earliest = MIN(earliest, MAX(b->expires_ms, now + 1));
-	if (!r->expiry_ms || clock_ms() + (earliest - now) < r->expiry_ms)
-		look_after(r, earliest - now);
+	look_within(r, earliest - now);
+}
+
+void runtime_look_again(struct lifecycle *l)
+{
+	look_within(l->runtime, AGAIN_MS);
 }
 
 void expiry_init(struct runtime *r)

@@ -101,6 +101,7 @@ static void removal_fail(struct removal *m, unsigned status, const char *what,
 
 	log_error("sandbox %s could not be removed, its %s is still there: %s",
 		  m->id, what, why);
+	runtime_look_again(m->lifecycle);
 	(void)lifecycle_error_set(&no, status, "DOCKER::SANDBOX_DELETE_FAILED",
 				  "the %s could not be removed: %s", what, why);
 	removal_end(m, &no);

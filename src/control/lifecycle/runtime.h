@@ -55,6 +55,8 @@ struct runtime *runtime_free(struct runtime *r);
 void runtime_start(struct lifecycle *l);
 /* Something about boxes has changed: is one due? (expiry.c) */
 void runtime_look(struct lifecycle *l);
+/* A removal has failed: it is tried again soon. */
+void runtime_look_again(struct lifecycle *l);
 void expiry_init(struct runtime *r);
 
 /* reconcile.c: what the daemon has and what the records say. fn: why is NULL

@@ -248,6 +248,12 @@ static void expiry__looks_however_much_changes(void **state)
 		usleep(10000);
 	}
 	assert_int_equal(r->expiry_ms, due);
+	pthread_mutex_lock(&engine.lock);
+	engine.fail_at = engine.requests + 1;
+	pthread_mutex_unlock(&engine.lock);
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 500);
+	assert_in_range(r->expiry_ms, clock_ms(), clock_ms() + 30 * 1000);
+	engine.fail_at = 0;
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
 }
 
