@@ -2,7 +2,9 @@
 /* pause.c - a sandbox stands still, goes on, or becomes an image
  *
  * How it works: each is one call of Docker's, then perhaps a change of the
- * record. The fence is not touched by any of them.
+ * record. The fence is not touched by any of them. A container that is already
+ * as it is to be, because the record's change was lost the last time, makes
+ * Docker refuse: so it is looked at before the client is refused too.
  */
 
 #include <stdio.h>
@@ -52,6 +54,7 @@ struct doing {
 	lifecycle_done_fn *done;
 	void *ctx;
 	const char *failed;
+	struct lifecycle_error no; /* what Docker said first */
 	bool missing_is_fine;
 	char id[BOX_ID_SIZE];
 };
@@ -99,18 +102,54 @@ static void on_kept(void *ctx, const struct refusal *why)
 		doing_end(x, NULL);
 }
 
-static void on_done(void *ctx, const struct docker_answer *a)
+static void deed_keep(struct doing *x)
+{
+	record_set_state(x->lifecycle, span_str(x->id), x->deed->to,
+			 x->deed->reason, x->deed->message, on_kept, x);
+}
+
+static bool is_done(const struct doing *x, const struct docker_answer *a)
+{
+	const struct json *state = json_find(a->json, "State");
+
+	return docker_is_ok(a) && json_bool(json_find(state, "Running")) &&
+	       json_bool(json_find(state, "Paused")) ==
+		       (x->deed->to == BOX_PAUSED);
+}
+
+static void on_looked(void *ctx, const struct docker_answer *a)
 {
 	struct doing *x = ctx;
 
-	if (!docker_is_ok(a))
-		doing_fail(x, a->status == 404 ? 404 : runtime_status_of(a),
-			   a->status == 404 ? "DOCKER::SANDBOX_NOT_FOUND"
-					    : x->deed->failed,
-			   a->message);
+	if (is_done(x, a))
+		deed_keep(x);
 	else
-		record_set_state(x->lifecycle, span_str(x->id), x->deed->to,
-				 x->deed->reason, x->deed->message, on_kept, x);
+		doing_end(x, &x->no);
+}
+
+static void on_done(void *ctx, const struct docker_answer *a)
+{
+	struct doing *x = ctx;
+	const struct box *b = boxes_find(&x->lifecycle->boxes, span_str(x->id));
+	char path[PATH_BYTES];
+
+	if (docker_is_ok(a)) {
+		deed_keep(x);
+		return;
+	}
+	if (a->status == 404) {
+		doing_fail(x, 404, "DOCKER::SANDBOX_NOT_FOUND", a->message);
+		return;
+	}
+	(void)lifecycle_error_set(&x->no, runtime_status_of(a), x->deed->failed,
+				  "%s", a->message);
+	if (a->status < 0 || x->lifecycle->ended || !b) {
+		doing_end(x, &x->no);
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "/containers/%s/json", b->container);
+	(void)docker_ask(x->lifecycle->docker, "GET", path, SPAN_NONE,
+			 on_looked, x);
 }
 
 static void deed_do(struct lifecycle *l, const struct deed *deed,

@@ -30,7 +30,7 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 """
 EXTEND_S, TOLD_S, LOOK_S = 300, 60, 30
-AHEAD_S = (0.25, 0.8)  # of a renewal that is to race
+AHEAD_S = (0.5, 1.5)  # of a renewal that is to race
 
 
 def expiry(node, box):
@@ -65,7 +65,7 @@ def listening(node, box):
 
 
 class Racer(threading.Thread):
-    """Renews one by less than a second each time, until it is too late."""
+    """Renews one by about a second each time, until it is too late."""
 
     def __init__(self, node, seed):
         super().__init__(daemon=True)

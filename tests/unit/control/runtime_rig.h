@@ -100,6 +100,9 @@ RIG void answer_container(int fd, const char *method, const char *path,
 		/* there once, then gone */
 		say(fd, engine.has_token ? 200 : 404, "");
 		engine.has_token = false;
+	} else if ((strstr(path, "/pause") && engine.is_paused) ||
+		   (strstr(path, "/unpause") && !engine.is_paused)) {
+		say(fd, 409, "{\"message\":\"it is so already\"}");
 	} else if (strstr(path, "/pause") || strstr(path, "/unpause")) {
 		engine.is_paused = !!strstr(path, "/pause");
 		say(fd, 204, "");
@@ -107,8 +110,9 @@ RIG void answer_container(int fd, const char *method, const char *path,
 		say(fd, 204, "");
 	} else {
 		snprintf(body, size,
-			 "{\"State\":{\"Running\":true,\"Pid\":%d}}",
-			 engine.guest);
+			 "{\"State\":{\"Running\":true,\"Paused\":%s,\"Pid\":"
+			 "%d}}",
+			 engine.is_paused ? "true" : "false", engine.guest);
 		say(fd, 200, body);
 	}
 }

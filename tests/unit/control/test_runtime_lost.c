@@ -194,6 +194,28 @@ static void reconciliation__does_not_believe_an_old_list(void **state)
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
 }
 
+/* Docker has paused it, and the record does not know. */
+static void pausing__may_be_asked_again(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096];
+
+	create(rig);
+	engine.is_paused = true;
+	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 202);
+	assert_int_equal(the_box(rig)->state, BOX_PAUSED);
+	engine.is_paused = false;
+	assert_int_equal(call(rig, "POST", path_of("/resume"), "", text), 202);
+	assert_int_equal(the_box(rig)->state, BOX_RUNNING);
+	/* what Docker could not do stays refused */
+	engine.fail_at = engine.requests + 1;
+	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 500);
+	assert_non_null(strstr(text, "injected"));
+	assert_int_equal(the_box(rig)->state, BOX_RUNNING);
+	engine.fail_at = 0;
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+}
+
 static bool is_labelled(struct rig *rig, const char *value)
 {
 	const struct sandbox *s =
@@ -290,6 +312,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			reconciliation__does_not_believe_an_old_list, set_up,
 			rig_tear_down),
+		cmocka_unit_test_setup_teardown(pausing__may_be_asked_again,
+						set_up, rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			metadata__are_labels_whatever_is_lost, set_up,
 			rig_tear_down),
