@@ -137,8 +137,11 @@ struct config *config_free(struct config *c);
 /* Does a pattern of "sandboxInterfaces" match this name? */
 bool config_has_interface(const struct config *c, const char *name);
 
+/* config_unpack(): packed by a program that means something else by it. */
+enum { CONFIG_OTHER_BUILD = 1 };
+
 /* From the supervisor to a role of the same build: all values as bytes.
- * 0, -ENOBUFS; 0, -EPROTO. */
+ * 0, -ENOBUFS; 0, CONFIG_OTHER_BUILD, -EPROTO. */
 WUNRES int config_pack(const struct config *c, struct buf *out);
 WUNRES int config_unpack(struct span bytes, struct config **ret);
 

@@ -3,15 +3,41 @@
  *
  * How it works: the values in the order of the table, numbers in host order,
  * strings as length and bytes, lists as count and entries: both ends are one
- * build on one machine. So a role that never reads files needs no parser of
+ * build on one machine. That they are is looked at first: programs are replaced
+ * under a supervisor that runs, and a role that ends then is started again from
+ * the new file. So a role that never reads files needs no parser of
  * text either. The reader trusts the bytes for their meaning, which the parser
  * checked, but not for their lengths.
  */
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "src/base/err.h"
 #include "src/role/config_value.h"
+#include "src/role/msg.h"
+
+/* Two programs with the same mean the same by a packed configuration and by
+ * messages. */
+struct build {
+	char version[32];
+	uint32_t keywords; /* of the table of the configuration */
+	uint32_t messages;
+};
+
+static void build_fill(struct build *b)
+{
+	const struct config_keyword *keywords;
+	unsigned count, i;
+
+	*b = (struct build){ .messages = msg_layout() };
+	(void)snprintf(b->version, sizeof(b->version), "%s", SALLYPORT_VERSION);
+	keywords = config_keywords(&count);
+	for (i = 0; i < count; i++)
+		b->keywords = 31 * b->keywords + (uint32_t)keywords[i].offset +
+			      (uint32_t)keywords[i].kind;
+}
 
 /* --- writing --- */
 
@@ -123,9 +149,12 @@ static int pack_value(struct buf *out, const struct config_keyword *k,
 int config_pack(const struct config *c, struct buf *out)
 {
 	const struct config_keyword *keywords;
+	struct build build;
 	unsigned count, i;
-	int r = 0;
+	int r;
 
+	build_fill(&build);
+	r = pack_bytes(out, &build, sizeof(build));
 	keywords = config_keywords(&count);
 	for (i = 0; !r && i < count; i++)
 		r = pack_value(out, &keywords[i], c);
@@ -221,10 +250,17 @@ static bool take_value(struct span *in, const struct config_keyword *k,
 int config_unpack(struct span bytes, struct config **ret)
 {
 	const struct config_keyword *keywords;
-	struct config *c = must_alloc(sizeof(*c));
+	struct build ours, theirs;
+	struct config *c;
 	bool whole = true;
 	unsigned count, i;
 
+	build_fill(&ours);
+	if (!take_bytes(&bytes, &theirs, sizeof(theirs)))
+		return err_origin(-EPROTO);
+	if (memcmp(&ours, &theirs, sizeof(ours)) != 0)
+		return CONFIG_OTHER_BUILD;
+	c = must_alloc(sizeof(*c));
 	keywords = config_keywords(&count);
 	for (i = 0; whole && i < count; i++)
 		whole = take_value(&bytes, &keywords[i], c);

@@ -15,6 +15,10 @@
 #include "src/base/attrib.h"
 #include "src/base/err.h"
 
+/* FNV-1a, a word at a time */
+enum { HASH_PRIME = 16777619 };
+#define HASH_BASIS 2166136261U
+
 /* A char array of a body that must hold a NUL. size 0 ends a list. */
 struct string_field {
 	uint32_t offset, size;
@@ -126,6 +130,16 @@ static const struct row rows[MSG_TYPE_NUM] = {
 	MSG_TYPES(MSG_ROW)
 #undef MSG_ROW
 };
+
+uint32_t msg_layout(void)
+{
+	uint32_t hash = HASH_BASIS;
+	unsigned i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		hash = (hash ^ rows[i].body_size) * HASH_PRIME;
+	return hash;
+}
 
 static const char *const role_names[ROLE_NUM] = {
 	[ROLE_NONE] = "none",	    [ROLE_SUPERVISOR] = "supervisor",

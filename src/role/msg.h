@@ -407,6 +407,9 @@ struct msg_drops {
 /* "MSG_..."; total. */
 const char *msg_type_name(uint16_t type);
 
+/* Differs where another build has other messages, or bodies of other sizes. */
+uint32_t msg_layout(void);
+
 /* Size of the body of a type; 0 for an unknown type. */
 size_t msg_body_size(uint16_t type);
 

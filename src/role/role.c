@@ -115,6 +115,11 @@ static struct config *config_take(void)
 		role_die("read the configuration", errno);
 
 	r = config_unpack(span_of(bytes, (size_t)st.st_size), &config);
+	if (r == CONFIG_OTHER_BUILD) {
+		log_error("is of another build than the sallyportd that "
+			  "started it: that one has to be restarted");
+		_exit(EXIT_FAILURE);
+	}
 	if (r)
 		role_die("read the configuration", r);
 	(void)munmap(bytes, (size_t)st.st_size);

@@ -255,8 +255,8 @@ static const struct {
 	{ "{\"sandboxInterfaces\": [\"sp-*\"],\n"
 	  "\"lifecycle\": {\"listen\": \"1.2.3.4:1\"}}",
 	  2, 25, "without apiKeyFile" },
-	{ "{\"lifecycle\": {\"apiKeyFile\": \"/k\", \"insecure\": true}}", 1, 48,
-	  "one of them" },
+	{ "{\"lifecycle\": {\"apiKeyFile\": \"/k\", \"insecure\": true}}", 1,
+	  48, "one of them" },
 	{ "{\"lifecycle\": {\"key\": \"/k\"}}", 1, 23, "both or none" },
 	{ "{\"logLevel\": \"loud\"}", 1, 14, "debug" },
 	{ "{\"runDir\": \"run\"}", 1, 12, "an absolute path" },
@@ -384,6 +384,12 @@ static void config__unpack_hostile(void **state)
 				 -EPROTO);
 	assert_int_equal(buf_put(&bytes, SPAN("x")), 0);
 	assert_int_equal(config_unpack(buf_peek(&bytes), &d), -EPROTO);
+	/* the first byte is of the version of who packed it */
+	bytes.data[0] ^= 1;
+	assert_int_equal(
+		config_unpack(span_of(bytes.data, buf_len(&bytes) - 1), &d),
+		CONFIG_OTHER_BUILD);
+	bytes.data[0] ^= 1;
 	for (len = 0; len + 5 <= buf_len(&bytes); len++) {
 		char kept[4];
 
