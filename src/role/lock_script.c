@@ -127,8 +127,10 @@ static const char rules_netdev[] =
 	"\t\tudp sport 547 goto drop_router\n"
 	"\t\tmeta mark set " LOCK_MARK " accept\n"
 	"\t}\n"
+	/* protocols by words of nft's own grammar: others it looks up in
+	 * /etc/protocols, which not every system has */
 	"\tchain discovery {\n"
-	"\t\tip6 nexthdr != ipv6-icmp goto drop_neighbour\n"
+	"\t\tip6 nexthdr != icmpv6 goto drop_neighbour\n"
 	"\t\tip6 hoplimit != 255 goto drop_neighbour\n"
 	"\t\tip6 saddr :: goto unspecified\n"
 	"\t\tiifname @any_link_local ip6 saddr fe80::/10 icmpv6 type vmap { "
