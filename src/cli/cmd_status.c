@@ -59,8 +59,11 @@ int cmd_status(int argc, char **argv)
 {
 	struct api_reply reply CLEANUP_REPLY = { 0 };
 	struct opt_daemon where = { 0 };
+	bool only_ready = false;
 	const struct opt opts[] = {
 		OPTS_DAEMON(&where),
+		{ "ready", OPT_FLAG, &only_ready, NULL,
+		  "print nothing; exit 0 if all roles serve", 'r' },
 		{ 0 },
 	};
 	const struct opt_usage usage = { .line = "status", .opts = opts };
@@ -76,6 +79,9 @@ int cmd_status(int argc, char **argv)
 	r = api_call(&api, "GET", ROUTE_STATUS, SPAN_NONE, &reply);
 	if (r)
 		return r;
+	if (only_ready)
+		return json_bool(json_find(reply.json, "ready")) ? CLI_OK
+								 : CLI_FAILED;
 	if (api.json)
 		api_print(&reply);
 	else

@@ -68,7 +68,8 @@ class World:
         self.daemon = subprocess.Popen(self.command("/usr/local/sbin/sallyportd"),
                                        stderr=subprocess.PIPE, text=True)
         for _ in range(100):
-            if not self.run("/usr/local/bin/sallyport", "status", check=False).returncode:
+            if not self.run("/usr/local/bin/sallyport", "status", "--ready",
+                            check=False).returncode:
                 return
             assert self.daemon.poll() is None, self.daemon.stderr.read()
             time.sleep(0.1)
@@ -132,8 +133,10 @@ def test_an_upgrade_keeps_what_is_the_operators(world):
     assert "sbin/sallyport-gone" not in files
     assert {"sbin/sallyportd", "sbin/not-ours"} <= files
     # the daemon of before runs on, and the next one has what it had
-    assert world.daemon.poll() is None
+    ready = ("/usr/local/bin/sallyport", "status", "--ready")
+    assert world.daemon.poll() is None and world.run(*ready).stdout == ""
     world.stop()
+    assert world.run(*ready, check=False).returncode == 3
     world.start()
     assert "kept" in world.run("/usr/local/bin/sallyport", "vault", "list").stdout
 
