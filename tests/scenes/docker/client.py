@@ -38,8 +38,8 @@ def socket_in(namespace, address, timeout=60):
 
 
 class Api:
-    def __init__(self, lab, port):
-        self.lab, self.port = lab, port
+    def __init__(self, lab, port, key="lab-key"):
+        self.lab, self.port, self.key = lab, port, key
 
     def call(self, method, path, body=None, timeout=120):
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
@@ -47,7 +47,7 @@ class Api:
         connection.sock.settimeout(timeout)
         data = None if body is None else json.dumps(body)
         connection.request(method, path, data, {"Content-Type": "application/json",
-                                                "OPEN-SANDBOX-API-KEY": "lab-key"})
+                                                "OPEN-SANDBOX-API-KEY": self.key})
         reply = connection.getresponse()
         text = reply.read().decode()
         connection.close()

@@ -89,9 +89,10 @@ class Tree:
                     tar.addfile(info, file)
 
 
-def make(out):
+def machine(programs=PROGRAMS):
+    """A tree of these programs, python3 and what they need to speak TLS and DNS."""
     tree = Tree()
-    for name in PROGRAMS:
+    for name in programs:
         path = which(name)
         tree.add(path, f"usr/bin/{name}")
         tree.need(path)
@@ -100,10 +101,15 @@ def make(out):
     for pattern in ("libnss_dns.so.2", "libnss_files.so.2", "libresolv.so.2"):
         for path in Path("/lib/x86_64-linux-gnu").glob(pattern):
             tree.add(path, f"lib/x86_64-linux-gnu/{path.name}")
+    return tree
+
+
+def make(out, tree=None):
+    tree = tree or machine()
     # one place for programs and libraries, as the distribution has it
     tree.files = {re.sub(r"^(usr/)?(bin|sbin|lib|lib64)/", lambda m: f"usr/{m[2]}/", k): v
                   for k, v in tree.files.items()}
-    tree.links = {n: f"usr/{n}" for n in ("bin", "sbin", "lib", "lib64")}
+    tree.links |= {n: f"usr/{n}" for n in ("bin", "sbin", "lib", "lib64")}
     tree.links["usr/bin/sh"] = "bash"
     tree.write(out)
 
