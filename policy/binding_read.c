@@ -269,6 +269,15 @@ static bool ports_have(const struct binding *b, uint16_t port)
 	return false;
 }
 
+/* Without "ports": where the schemes are at home. */
+static void ports_default(struct binding *b)
+{
+	if (b->schemes & BINDING_HTTP)
+		b->ports[b->port_count++] = 80;
+	if (b->schemes & BINDING_HTTPS)
+		b->ports[b->port_count++] = 443;
+}
+
 static int ports_read(struct binding_reader *rd, const struct json *match)
 {
 	struct binding *b = rd->b;
@@ -280,14 +289,14 @@ static int ports_read(struct binding_reader *rd, const struct json *match)
 	r = json_get_array(match, rd->where, "ports", &array, rd->d);
 	if (r < 0)
 		return r;
-	r = list_alloc(rd, "ports", r ? 1 : json_count(array),
+	r = list_alloc(rd, "ports", r ? 2 : json_count(array),
 		       sizeof(*b->ports), &memory);
 	if (r)
 		return r;
 	b->ports = memory;
 
 	if (!json_find(match, "ports"))
-		b->ports[b->port_count++] = 443;
+		ports_default(b);
 	else
 		json_for_each(j, array)
 		{

@@ -65,6 +65,36 @@ static void parse__fills_in_the_defaults(void **state)
 	binding_free(b);
 }
 
+/* As clients of today mean it, who can name schemes and no ports. */
+static void parse__takes_the_ports_of_the_schemes(void **state)
+{
+	static const struct {
+		const char *schemes, *ports;
+	} rows[] = {
+		{ "[\"https\"]", "\"ports\":[443]," },
+		{ "[\"http\"]", "\"ports\":[80]," },
+		{ "[\"https\",\"http\"]", "\"ports\":[80,443]," },
+	};
+	struct buf text = BUF_INIT(BINDING_TEXT_MAX);
+	struct binding *b;
+	char match[100];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_true(snprintf(match, sizeof(match),
+				     HOST ",\"schemes\":%s",
+				     rows[i].schemes) < (int)sizeof(match));
+		b = with_match("b", match);
+		buf_clear(&text);
+		assert_int_equal(binding_emit(b, true, &text), 0);
+		assert_int_equal(buf_put(&text, span_of("", 1)), 0);
+		assert_non_null(strstr(buf_peek(&text).ptr, rows[i].ports));
+		binding_free(b);
+	}
+	buf_fini(&text);
+}
+
 /* What is emitted is read back as the same. */
 static void emit__is_stable(void **state)
 {
@@ -486,6 +516,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__fills_in_the_defaults),
+		cmocka_unit_test(parse__takes_the_ports_of_the_schemes),
 		cmocka_unit_test(emit__is_stable),
 		cmocka_unit_test(parse__renders_auth),
 		cmocka_unit_test(parse__refuses),
