@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 
+KEY = "a-key-of-the-lab-0123456789"
 CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -38,7 +39,7 @@ def socket_in(namespace, address, timeout=60):
 
 
 class Api:
-    def __init__(self, lab, port, key="lab-key"):
+    def __init__(self, lab, port, key=KEY):
         self.lab, self.port, self.key = lab, port, key
 
     def call(self, method, path, body=None, timeout=120):

@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import image  # noqa: E402
-from client import Api  # noqa: E402
+from client import KEY, Api  # noqa: E402
 from daemon import Docker  # noqa: E402
 from lab import BIN, Lab  # noqa: E402
 
@@ -29,6 +29,13 @@ def ground():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def private(path, text):
+    """A file that its owner alone may read."""
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
 
 
 class Node:
@@ -65,7 +72,7 @@ def open_node(tag="d", docker_options=()):
     """From the namespaces to the first answer of the API, and back to nothing."""
     base = ground()
     lab = Lab(sandboxes=0, tag=tag, config={
-        "lifecycle": {"listen": f"127.0.0.1:{PORT}", "insecure": True},
+        "lifecycle": {"listen": f"127.0.0.1:{PORT}"},
         "ingress": {"listen": f"127.0.0.1:{INGRESS}"}})
     # the path of a socket is short, and the data is not for a memory disk
     folder = Path(tempfile.mkdtemp(prefix="spd-", dir="/var/tmp"))
@@ -83,9 +90,8 @@ def open_node(tag="d", docker_options=()):
             "execd": os.environ.get("SALLYPORT_EXECD", str(BIN / "sallyport-execd")),
             "dockerSocket": str(docker.socket), "hostPaths": [str(folder / "shared")]}
         (folder / "shared").mkdir()
-        (folder / "route.keys").write_text(ROUTE_KEYS)
-        (folder / "route.keys").chmod(0o600)
-        lab.extra_config["ingress"]["keysFile"] = str(folder / "route.keys")
+        lab.extra_config["lifecycle"]["apiKeyFile"] = str(private(folder / "api.key", KEY + "\n"))
+        lab.extra_config["ingress"]["keysFile"] = str(private(folder / "route.keys", ROUTE_KEYS))
         lab.configure(pins={f"{n}.lab.test": ["10.212.2.2", "fd12:2::2"]
                             for n in ("api", "plain", "git")})
         lab.start()
