@@ -16,6 +16,15 @@
 enum {
 	LOG_BUFFER_BYTES = 1024 * 1024, /* a turn's worth, by far */
 	FLUSH_BYTES = 64 * 1024,
+	MEMOS = 128,
+};
+
+/* Addresses as text: those of a connection are in the records of all its
+ * exchanges. */
+struct memo {
+	struct addr addr;
+	uint8_t len;
+	char text[ADDR_TEXT_SIZE];
 };
 
 struct audit_log {
@@ -25,15 +34,13 @@ struct audit_log {
 	bool torn;	 /* the file ends in half a line */
 	uint64_t when_s; /* the second that `when` says */
 	char when[CLOCK_TEXT_SIZE];
+	struct memo memos[MEMOS];
 };
 
 static const char *const kind_names[] = {
-	[AUDIT_HTTP] = "http",
-	[AUDIT_TUNNEL] = "tunnel",
-	[AUDIT_DNS] = "dns",
-	[AUDIT_CONNECT] = "connect",
-	[AUDIT_FLOW] = "flow",
-	[AUDIT_INGRESS] = "ingress",
+	[AUDIT_HTTP] = "http",	   [AUDIT_TUNNEL] = "tunnel",
+	[AUDIT_DNS] = "dns",	   [AUDIT_CONNECT] = "connect",
+	[AUDIT_FLOW] = "flow",	   [AUDIT_INGRESS] = "ingress",
 	[AUDIT_PACKET] = "packet",
 };
 _Static_assert(ARRAY_LEN(kind_names) == AUDIT_KIND_NUM, "a name per kind");
@@ -139,7 +146,8 @@ void audit_log_flush(struct audit_log *log)
  * the rest are no-ops. Keys are literals: their punctuation is put around them
  * by the compiler. */
 struct line {
-	struct buf *out;
+	struct audit_log *log;
+	struct buf *out;       /* the log's */
 	char *room, *at, *end; /* asked for at room, filled up to at */
 	bool failed;
 };
@@ -200,6 +208,17 @@ static void line_put_text(struct line *l, struct span key, struct span value)
 		l->failed = true;
 }
 
+/* Of bytes that are known to need no escape. */
+static void line_put_plain(struct line *l, struct span key, struct span value)
+{
+	if (!value.len || !line_has_room(l, key.len + value.len + 2))
+		return;
+	line_append(l, key);
+	*l->at++ = '"';
+	line_append(l, value);
+	*l->at++ = '"';
+}
+
 static void line_put_number(struct line *l, struct span key, uint64_t value)
 {
 	char digits[SPAN_DECIMAL_SIZE];
@@ -208,13 +227,23 @@ static void line_put_number(struct line *l, struct span key, uint64_t value)
 	line_put(l, span_decimal(value, digits));
 }
 
+static struct span log_addr(struct audit_log *log, const struct addr *a)
+{
+	struct memo *m = &log->memos[(a->port ^ a->ip[15]) % MEMOS];
+
+	if (!addr_eq_ip(&m->addr, a) || m->addr.port != a->port ||
+	    m->addr.scope_id != a->scope_id) {
+		m->addr = *a;
+		m->len = (uint8_t)strlen(
+			addr_text_port(a, m->text, sizeof(m->text)));
+	}
+	return span_of(m->text, m->len);
+}
+
 static void line_put_addr(struct line *l, struct span key, const struct addr *a)
 {
-	char text[ADDR_TEXT_SIZE];
-
 	if (a->port)
-		line_put_text(l, key,
-			      span_str(addr_text_port(a, text, sizeof(text))));
+		line_put_plain(l, key, log_addr(l->log, a));
 }
 
 static void line_put_lower(struct line *l, struct span key, const char *value)
@@ -224,7 +253,7 @@ static void line_put_lower(struct line *l, struct span key, const char *value)
 
 	for (i = 0; value[i] && i + 1 < sizeof(lower); i++)
 		lower[i] = span_lower_char(value[i]);
-	line_put_text(l, key, span_of(lower, i));
+	line_put_plain(l, key, span_of(lower, i));
 }
 
 /* One end of what the record is about; of ICMP it has no port, and of a frame
@@ -244,9 +273,11 @@ static void line_put_end(struct line *l, struct span key, const struct audit *a,
 		line_put_addr(l, key, end);
 }
 
-#define LINE_KEY(key)		   SPAN(",\"" key "\":")
-#define line_text(l, key, value)   line_put_text(l, LINE_KEY(key), value)
-#define line_str(l, key, value)	   line_text(l, key, span_str(value))
+#define LINE_KEY(key)		 SPAN(",\"" key "\":")
+#define line_text(l, key, value) line_put_text(l, LINE_KEY(key), value)
+#define line_str(l, key, value)	 line_text(l, key, span_str(value))
+#define line_word(l, key, value) \
+	line_put_plain(l, LINE_KEY(key), span_str(value))
 #define line_number(l, key, value) line_put_number(l, LINE_KEY(key), value)
 #define line_addr(l, key, a)	   line_put_addr(l, LINE_KEY(key), a)
 #define line_end(l, key, a, end)   line_put_end(l, LINE_KEY(key), a, end)
@@ -264,16 +295,16 @@ static void line_put_end(struct line *l, struct span key, const struct audit *a,
 
 static void line_destination(struct line *l, const struct audit *a)
 {
-	line_str(l, "scheme", a->scheme);
+	line_word(l, "scheme", a->scheme);
 	line_known(l, "protocol", a->protocol);
 	line_text(l, "host", a->host);
 	if (a->host_learned && a->host.len)
-		line_str(l, "hostFrom", "dns");
+		line_word(l, "hostFrom", "dns");
 	line_known(l, "port", a->port);
 	line_addr(l, "address", &a->address);
-	line_str(l, "tls", a->tls_version);
+	line_word(l, "tls", a->tls_version);
 	line_true(l, "tlsResumed", a->resumed);
-	line_str(l, "originTls", a->origin_tls_version);
+	line_word(l, "originTls", a->origin_tls_version);
 	line_true(l, "originTlsResumed", a->origin_resumed);
 	line_true(l, "originReused", a->origin_reused);
 	line_true(l, "inspected", a->inspected);
@@ -281,10 +312,10 @@ static void line_destination(struct line *l, const struct audit *a)
 
 static void line_decision(struct line *l, const struct audit *a)
 {
-	line_str(l, "verdict", a->allowed ? "allow" : "deny");
+	line_word(l, "verdict", a->allowed ? "allow" : "deny");
 	if (a->reason)
 		line_lower(l, "reason", audit_reason_name(a->reason));
-	line_str(l, "decidedBy", a->verdict_source);
+	line_word(l, "decidedBy", a->verdict_source);
 	line_text(l, "policy", a->policy);
 	line_text(l, "rule", a->rule);
 	line_text(l, "ruleFile", a->rule_file);
@@ -334,13 +365,13 @@ static struct span log_when(struct audit_log *log)
 
 void audit_emit(struct audit_log *log, const struct audit *a)
 {
-	struct line l = { .out = &log->lines };
+	struct line l = { .log = log, .out = &log->lines };
 	size_t before = buf_len(&log->lines);
 
 	line_put(&l, SPAN("{\"time\":\""));
 	line_put(&l, log_when(log));
 	line_put(&l, SPAN("\""));
-	line_str(&l, "kind", kind_names[a->kind]);
+	line_word(&l, "kind", kind_names[a->kind]);
 	line_text(&l, "sandbox", a->sandbox);
 	line_text(&l, "interface", a->device);
 	line_end(&l, "client", a, &a->client);

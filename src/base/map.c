@@ -30,12 +30,13 @@ static void sip_draw_key(void)
 	must(getrandom(sip_key, sizeof(sip_key), 0) == sizeof(sip_key));
 }
 
-static uint64_t rotate(uint64_t x, int by)
+static inline uint64_t rotate(uint64_t x, int by)
 {
 	return x << by | x >> (64 - by);
 }
 
-static void sip_round(uint64_t v[4])
+/* In place, so that the state stays in registers. */
+static inline __attribute__((always_inline)) void sip_round(uint64_t v[4])
 {
 	v[0] += v[1];
 	v[1] = rotate(v[1], 13) ^ v[0];
@@ -47,6 +48,17 @@ static void sip_round(uint64_t v[4])
 	v[2] += v[1];
 	v[1] = rotate(v[1], 17) ^ v[2];
 	v[2] = rotate(v[2], 32);
+}
+
+/* Up to seven bytes, the first of them lowest. */
+static inline uint64_t sip_tail(struct span rest)
+{
+	uint64_t tail = 0;
+	size_t i;
+
+	for (i = 0; i < rest.len; i++)
+		tail |= (uint64_t)(unsigned char)rest.ptr[i] << (8 * i);
+	return tail;
 }
 
 uint64_t map_hash(struct span key)
@@ -67,8 +79,7 @@ uint64_t map_hash(struct span key)
 		sip_round(v);
 		v[0] ^= word;
 	}
-	for (; i < key.len; i++)
-		tail |= (uint64_t)(unsigned char)key.ptr[i] << (8 * (i & 7));
+	tail |= sip_tail(span_from(key, i));
 	v[3] ^= tail;
 	sip_round(v);
 	sip_round(v);

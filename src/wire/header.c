@@ -209,19 +209,30 @@ struct span header_next_member(struct span *rest)
 	return SPAN_NONE;
 }
 
+/* Nearly every list has one member ("keep-alive"), and each field of a message
+ * is looked for in it. */
+static bool value_has_token(struct span value, struct span token)
+{
+	struct span member;
+
+	if (!token.len || value.len < token.len)
+		return false;
+	if (span_find(value, ',') == value.len)
+		return span_eq_nocase(span_trim(value), token);
+	while ((member = header_next_member(&value)).ptr)
+		if (span_eq_nocase(member, token))
+			return true;
+	return false;
+}
+
 bool headers_have_token(const struct headers *h, enum header_id id,
 			struct span token)
 {
-	struct span rest, member;
 	unsigned i;
 
-	for (i = 0; i < h->count; i++) {
-		if (h->items[i].id != id)
-			continue;
-		rest = h->items[i].value;
-		while ((member = header_next_member(&rest)).ptr)
-			if (span_eq_nocase(member, token))
-				return true;
-	}
+	for (i = 0; i < h->count; i++)
+		if (h->items[i].id == id &&
+		    value_has_token(h->items[i].value, token))
+			return true;
 	return false;
 }
