@@ -21,6 +21,7 @@
 #include "gateway/registry/quota.h"
 #include "gateway/sign.h"
 #include "gateway/tls/client_ctx.h"
+#include "gateway/tls/record_memory.h"
 #include "gateway/upstream/origin.h"
 #include "src/base/buf.h"
 #include "src/base/diag.h"
@@ -481,6 +482,7 @@ int gateway_run(const struct config *config)
 	unsigned i;
 	int status;
 
+	record_memory_init();
 	heap_settle(config_loops(config) + 1); /* and this one */
 	gateway_init(g, config);
 	role_confine(ROLE_GATEWAY, config);

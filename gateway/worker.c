@@ -19,6 +19,7 @@
 #include "gateway/tls/leaf_source.h"
 #include "gateway/upstream/chain.h"
 #include "gateway/upstream/origin.h"
+#include "src/base/blocks.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/base/heap.h"
@@ -29,6 +30,8 @@ enum {
 	QUIET_LOOK_MS = 200,
 	/* Fewer leave no holes worth a walk over the heap. */
 	TRIM_CONNECTIONS = 64,
+	/* Of each size that exchanges and records of TLS are made of. */
+	BLOCKS_BYTES = 512 * 1024,
 };
 
 static const char *const counter_names[COUNTER_NUM] = {
@@ -102,6 +105,7 @@ static void on_quiet(struct timer *t)
 		return;
 	}
 	w->trimmed = worker_connections(w);
+	blocks_drop();
 	heap_trim();
 }
 
@@ -207,7 +211,9 @@ static void *worker_main(void *ctx)
 {
 	struct worker *w = ctx;
 
+	blocks_keep(BLOCKS_BYTES);
 	loop_run(w->loop);
+	blocks_drop();
 	return NULL;
 }
 

@@ -20,6 +20,7 @@
 #include "gateway/session/session.h"
 #include "gateway/upstream/origin.h"
 #include "gateway/worker.h"
+#include "src/base/blocks.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
@@ -74,7 +75,7 @@ static void exchange_free(struct exchange *x)
 		arena_wipe(&x->arena);
 	request_fini(&x->request);
 	arena_fini(&x->arena);
-	free(x);
+	block_give(x, sizeof(*x));
 }
 
 static void exchange_audit(struct exchange *x)
@@ -397,7 +398,7 @@ void exchange_begin(struct exchange *x)
 
 struct exchange *exchange_new(struct session *s, struct leg *front)
 {
-	struct exchange *x = must_realloc(NULL, sizeof(*x));
+	struct exchange *x = block_take(sizeof(*x));
 
 	if (s->proxied)
 		proxy_forget(s);

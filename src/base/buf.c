@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "src/base/blocks.h"
 #include "src/base/err.h"
 
 void buf_init(struct buf *b, size_t max)
@@ -18,7 +19,7 @@ void buf_fini(struct buf *b)
 {
 	if (!b)
 		return;
-	free(b->data);
+	block_give(b->data, b->size);
 	buf_init(b, b->max);
 }
 
@@ -43,12 +44,12 @@ static void buf_slide(struct buf *b)
  * where buf_wipe() does not reach them. */
 static void buf_grow(struct buf *b, size_t size)
 {
-	char *data = must_realloc(NULL, size);
+	char *data = block_take(size);
 
 	if (b->data) {
 		memcpy(data, b->data, b->end);
 		explicit_bzero(b->data, b->size);
-		free(b->data);
+		block_give(b->data, b->size);
 	}
 	b->data = data;
 	b->size = size;
@@ -87,13 +88,11 @@ void buf_commit(struct buf *b, size_t len)
 	b->end += len;
 }
 
-int buf_put(struct buf *b, struct span bytes)
+int buf_put_slow(struct buf *b, struct span bytes)
 {
 	char *room;
 	int r;
 
-	if (!bytes.len)
-		return 0;
 	r = buf_reserve(b, bytes.len, &room);
 	if (r)
 		return r;

@@ -43,7 +43,22 @@ static inline struct span buf_peek(const struct buf *b)
 WUNRES int buf_reserve(struct buf *b, size_t len, char **ret);
 void buf_commit(struct buf *b, size_t len);
 
-WUNRES int buf_put(struct buf *b, struct span bytes);
+WUNRES int buf_put_slow(struct buf *b, struct span bytes);
+
+/* Heads and records are put together from dozens of small pieces: one that
+ * fits costs no call. */
+WUNRES static inline int buf_put(struct buf *b, struct span bytes)
+{
+	if (!bytes.len)
+		return 0;
+	if (UNLIKELY(bytes.len > b->size - b->end ||
+		     bytes.len > b->max - buf_len(b)))
+		return buf_put_slow(b, bytes);
+	memcpy(b->data + b->end, bytes.ptr, bytes.len);
+	b->end += bytes.len;
+	return 0;
+}
+
 WUNRES int buf_put_str(struct buf *b, const char *s);
 WUNRES int buf_putf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
 

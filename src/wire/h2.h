@@ -62,6 +62,15 @@ struct h2_head {
 	struct headers headers;
 };
 
+/* An empty one; its fields are not cleared, for that would be 8 KiB. */
+static inline void h2_head_init(struct h2_head *h)
+{
+	h->method = h->scheme = h->authority = SPAN_NONE;
+	h->path = h->protocol = SPAN_NONE;
+	h->status = 0;
+	h->headers.count = 0;
+}
+
 /* Zero means the default, given in brackets. */
 struct h2_limits {
 	uint32_t streams;      /* the peer may open at a time [100] (server) */

@@ -20,6 +20,7 @@
 
 #include <errno.h>
 
+#include "src/base/blocks.h"
 #include "src/base/err.h"
 #include "src/wire/bytes.h"
 
@@ -42,7 +43,7 @@ void h2_block_free(struct h2 *h)
 	for (i = 0; i < b->held_count; i++)
 		nghttp2_rcbuf_decref(b->held[i]);
 	buf_wipe(&b->cookie);
-	free(b);
+	block_give(b, sizeof(*b));
 	h->block = NULL;
 	h->block_ms = 0;
 }
@@ -57,7 +58,7 @@ static void block_begin(struct h2 *h, struct h2_stream *s, bool trailers)
 	struct h2_block *b;
 
 	h2_block_free(h);
-	b = must_realloc(NULL, sizeof(*b)); /* not zeroed: it is large */
+	b = block_take(sizeof(*b)); /* not zeroed: it is large */
 	b->stream = s;
 	b->trailers = trailers;
 	b->why = NULL;
@@ -68,10 +69,7 @@ static void block_begin(struct h2 *h, struct h2_stream *s, bool trailers)
 	b->cookie_field = NULL;
 	b->held_count = 0;
 	buf_init(&b->cookie, h->limits.header_bytes);
-	b->head.method = b->head.scheme = b->head.authority = SPAN_NONE;
-	b->head.path = b->head.protocol = SPAN_NONE;
-	b->head.status = 0;
-	b->head.headers.count = 0;
+	h2_head_init(&b->head);
 	h->block = b;
 	h->block_ms = h->now_ms;
 }
