@@ -98,12 +98,7 @@ static int back_request(struct leg *leg, const struct request *request,
 {
 	struct buf plain = BUF_INIT(1024 * 1024);
 	struct h2_leg *l = of(leg);
-	struct h2_head out = {
-		.method = head->method,
-		.scheme = SPAN("https"),
-		.authority = head->authority,
-		.path = request->target,
-	};
+	struct h2_head out;
 	bool end = head->body == H1_BODY_NONE ||
 		   (head->body == H1_BODY_LENGTH && !head->length);
 	int r = -ENOBUFS;
@@ -113,6 +108,11 @@ static int back_request(struct leg *leg, const struct request *request,
 		return -EPIPE;
 	if (head->upgrade) /* it is asked for over HTTP/1.1 only */
 		return -EOPNOTSUPP;
+	h2_head_init(&out);
+	out.method = head->method;
+	out.scheme = SPAN("https");
+	out.authority = head->authority;
+	out.path = request->target;
 	if (head_fields(request, head, &out.headers, &plain))
 		r = h2_request(l->conn->h2, &out, end, l);
 	buf_wipe(&plain);
@@ -135,26 +135,38 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	struct h2_leg *l = h2_stream_data(c->h2, id);
 	struct h2_response *r;
 	struct arena *arena;
+	unsigned count;
 
 	c->said = c->spoke = true;
 	if (!l || !l->leg.exchange)
 		return;
 	arena = &l->leg.exchange->arena;
-	r = arena_alloc(arena, sizeof(*r));
-	if (!r ||
-	    !h2_copy_headers(arena, &head->headers, &r->response.headers)) {
+	count = head->headers.count;
+	r = arena_alloc(arena, sizeof(*r) + count * sizeof(r->fields[0]));
+	if (!r || !h2_copy_fields(arena, &head->headers, r->fields)) {
 		h2_reset(c->h2, id, H2_INTERNAL_ERROR);
 		return;
 	}
-	r->response.status = head->status;
-	r->response.content = CONTENT_UNKNOWN;
-	if (h2_length_of(&head->headers, &r->response.length))
-		r->response.content = CONTENT_LENGTH;
+	r->count = count;
+	r->status = head->status;
+	r->content = CONTENT_UNKNOWN;
+	if (h2_length_of(&head->headers, &r->length))
+		r->content = CONTENT_LENGTH;
 	if (end)
-		r->response.content = CONTENT_NONE;
+		r->content = CONTENT_NONE;
 	*l->last_next = r;
 	l->last_next = &r->next;
 	h2_leg_news(l);
+}
+
+static void response_give(const struct h2_response *r, struct response *ret)
+{
+	ret->status = r->status;
+	ret->reason = SPAN_NONE;
+	ret->content = r->content;
+	ret->length = r->length;
+	ret->headers.count = r->count;
+	memcpy(ret->headers.items, r->fields, r->count * sizeof(r->fields[0]));
 }
 
 static enum leg_read back_response(struct leg *leg, struct response *ret)
@@ -166,7 +178,7 @@ static enum leg_read back_response(struct leg *leg, struct response *ret)
 		l->first = r->next;
 		if (!l->first)
 			l->last_next = &l->first;
-		*ret = r->response;
+		response_give(r, ret);
 		return LEG_PIECE;
 	}
 	if (l->conn && !l->closed)

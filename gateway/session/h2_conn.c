@@ -411,20 +411,24 @@ bool h2_length_of(const struct headers *headers, uint64_t *ret_length)
 	return h && span_parse_u64(h->value, ret_length);
 }
 
-bool h2_copy_headers(struct arena *a, const struct headers *from,
-		     struct headers *to)
+bool h2_copy_fields(struct arena *a, const struct headers *from,
+		    struct header *to)
 {
 	unsigned i;
 
-	to->count = 0;
 	for (i = 0; i < from->count; i++) {
-		struct header *h = &to->items[to->count++];
-
-		*h = from->items[i];
-		h->name = arena_dup(a, from->items[i].name);
-		h->value = arena_dup(a, from->items[i].value);
+		to[i] = from->items[i];
+		to[i].name = arena_dup(a, from->items[i].name);
+		to[i].value = arena_dup(a, from->items[i].value);
 	}
 	return !arena_overflowed(a);
+}
+
+bool h2_copy_headers(struct arena *a, const struct headers *from,
+		     struct headers *to)
+{
+	to->count = from->count;
+	return h2_copy_fields(a, from, to->items);
 }
 
 void h2_leg_on_trailers(void *ctx, int32_t id, const struct headers *trailers)

@@ -25,10 +25,15 @@ struct sandbox;
 struct stream;
 struct worker;
 
-/* A response head that waits to be read. */
+/* A response head that waits to be read: as struct response, with room for no
+ * more fields than it has. */
 struct h2_response {
 	struct h2_response *next;
-	struct response response;
+	uint16_t status;
+	enum content content;
+	uint64_t length;
+	unsigned count;
+	struct header fields[];
 };
 
 /* One stream: the leg of an exchange, front or back. */
@@ -139,6 +144,10 @@ void h2_leg_on_room(void *ctx, int32_t id);
 /* Content-Length. False: none is said; then *ret_length is 0. (One that is no
  * number was refused before.) */
 bool h2_length_of(const struct headers *headers, uint64_t *ret_length);
-/* Copies fields into an arena. False: no memory. */
+/* Copies from's fields into an arena, their list to `to`, which has room for
+ * all of them. False: no memory. */
+bool h2_copy_fields(struct arena *a, const struct headers *from,
+		    struct header *to);
+/* The same, into a list of its own. */
 bool h2_copy_headers(struct arena *a, const struct headers *from,
 		     struct headers *to);

@@ -91,11 +91,13 @@ static int front_respond(struct leg *leg, struct request *request,
 {
 	struct exchange *x = leg->exchange;
 	struct h2_leg *l = of(leg);
-	struct h2_head head = { .status = response->status };
+	struct h2_head head;
 	bool end = response->content == CONTENT_NONE;
 
 	if (!l->conn || l->closed)
 		return -EPIPE;
+	h2_head_init(&head);
+	head.status = response->status;
 	if (!head_fields(x, request, &response->headers, &head.headers))
 		return -ENOBUFS;
 	h2_conn_touch(l->conn);
