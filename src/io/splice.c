@@ -213,6 +213,9 @@ static int way_pump(struct way *w, uint64_t *moved)
 		budget -= MIN(budget, (uint64_t)n);
 	}
 	if (w->source->in == SIDE_ENDED && w->sink->out == SIDE_OPEN) {
+		/* the other way is over: both are closed next */
+		w->sink->closes = w->sink->in == SIDE_ENDED &&
+				  w->source->out == SIDE_ENDED;
 		stream_shutdown_write(w->sink);
 		(void)stream_flush(w->sink);
 	}

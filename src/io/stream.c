@@ -106,12 +106,15 @@ static void stream_finish_connect(struct stream *s)
 	socklen_t len = sizeof(int);
 	int error = 0;
 
-	if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
+	/* A failure makes the socket readable too. */
+	if (s->watch.ready & (WATCH_READ | WATCH_HUP) &&
+	    getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
 		error = errno;
 	s->phase = s->tls ? PHASE_HANDSHAKING : PHASE_OPEN;
 	if (!error) {
 		if (!s->tls)
 			s->news |= NEWS_CONNECTED;
+		stream_recent(s);
 		return;
 	}
 	s->phase = PHASE_OPEN;
@@ -186,9 +189,10 @@ int stream_new(struct loop *loop, int fd, struct stream **ret)
 	return 0;
 }
 
-/* A peer that vanished without a word is found, also where nobody waits for
- * it to speak. Accepted sockets have this from their listener. */
-static void keepalive(int fd)
+/* Also where nobody waits for the peer to speak. Accepted sockets have this
+ * from their listener; of those that we connect many are gone before it is
+ * worth four system calls. */
+void stream_keepalive(struct stream *s)
 {
 	static const struct {
 		int level, name, value;
@@ -200,8 +204,9 @@ static void keepalive(int fd)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		(void)setsockopt(fd, options[i].level, options[i].name,
+		(void)setsockopt(s->fd, options[i].level, options[i].name,
 				 &options[i].value, sizeof(options[i].value));
+	s->keepalive_due = false;
 }
 
 int stream_connect(struct loop *loop, const struct addr *to,
@@ -216,10 +221,11 @@ int stream_connect(struct loop *loop, const struct addr *to,
 		    0);
 	if (fd < 0)
 		return err_origin(-errno);
-	keepalive(fd);
 	if (connect(fd, (struct sockaddr *)&sa, len) && errno != EINPROGRESS)
 		error = -errno;
 	r = stream_make(loop, fd, error ? PHASE_OPEN : PHASE_CONNECTING, ret);
+	if (!r && !error)
+		(*ret)->keepalive_due = true;
 	if (r || !error)
 		return r;
 	(*ret)->news |= NEWS_CONNECTED;

@@ -62,6 +62,7 @@ struct stream *stream_close(struct stream *s, uint64_t linger_ms)
 		return stream_free(s);
 	stream_set_owner(s, NULL, NULL);
 	stream_want(s, 0);
+	s->closes = s->in == SIDE_ENDED; /* what is queued is all there is */
 	stream_shutdown_write(s);
 	/* An unfinished handshake stays so: what it queued goes, then FIN. */
 	if (s->phase == PHASE_HANDSHAKING)

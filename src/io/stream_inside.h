@@ -60,7 +60,9 @@ struct stream {
 	uint64_t bytes_in, bytes_out;
 	struct tls *tls;	       /* NULL = plain */
 	const struct tls_ops *tls_ops; /* with tls */
-	bool tls_pending; /* SSL holds decrypted bytes: as of the last read */
+	bool tls_pending;   /* SSL holds decrypted bytes: as of the last read */
+	bool keepalive_due; /* it is to be set if the stream lives on */
+	bool closes;	    /* close(2) follows at once, and says the FIN */
 
 	struct pace *pace; /* who says how much may be read; NULL = nobody */
 	struct list paced; /* in the line of the pace */
@@ -86,6 +88,11 @@ void stream_rearm(struct stream *s);
 void stream_fail(struct stream *s, int error);
 bool stream_has_room(const struct stream *s);
 
+/* Has the kernel find a peer that vanished without a word. */
+void stream_keepalive(struct stream *s);
+
+/* stream_read.c: the stream is looked at when the loop next sweeps. */
+void stream_recent(struct stream *s);
 /* stream_read.c: one recv(2): as stream_read(). */
 ssize_t stream_receive(struct stream *s, void *dst, size_t len);
 /* The input is over; 0 or -errno. */

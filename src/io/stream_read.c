@@ -7,7 +7,8 @@
  * with those bytes. A FIN is known by then (WATCH_HUP) and asked for again. A
  * reset is not: libevent reports it like readiness. Therefore streams that
  * read short are remembered, and a quarter of a second later one poll(2)
- * asks the kernel which of them have failed.
+ * asks the kernel which of them have failed. So are new connections of ours, of
+ * which only those that are still there then are given keepalive probes.
  */
 
 #include <errno.h>
@@ -32,6 +33,9 @@ static void sweep_batch(struct loop *loop)
 		swept[n] = s;
 		fds[n++] = (struct pollfd){ .fd = s->fd };
 	}
+	for (nfds_t i = 0; i < n; i++)
+		if (swept[i]->keepalive_due)
+			stream_keepalive(swept[i]);
 	if (poll(fds, n, 0) <= 0)
 		return;
 	for (nfds_t i = 0; i < n; i++) {
@@ -48,13 +52,10 @@ static void on_sweep(struct timer *t)
 		sweep_batch(t->loop);
 }
 
-static void stream_read_short(struct stream *s)
+void stream_recent(struct stream *s)
 {
 	struct loop *loop = s->watch.loop;
 
-	if (s->watch.ready & WATCH_HUP)
-		return;
-	watch_spent(&s->watch, WATCH_READ);
 	if (!list_is_empty(&s->recent))
 		return;
 	list_push(&loop->recent, &s->recent);
@@ -62,6 +63,14 @@ static void stream_read_short(struct stream *s)
 		timer_init(&loop->sweep, loop, on_sweep);
 	if (!loop->sweep.due_ms)
 		timer_start(&loop->sweep, SWEEP_MS);
+}
+
+static void stream_read_short(struct stream *s)
+{
+	if (s->watch.ready & WATCH_HUP)
+		return;
+	watch_spent(&s->watch, WATCH_READ);
+	stream_recent(s);
 }
 
 void stream_end_input(struct stream *s, int error)

@@ -70,7 +70,8 @@ static void stream_finish_output(struct stream *s)
 	if (s->out != SIDE_ENDING || s->phase != PHASE_OPEN)
 		return;
 	s->out = SIDE_ENDED;
-	(void)shutdown(s->fd, SHUT_WR);
+	if (!s->closes)
+		(void)shutdown(s->fd, SHUT_WR);
 }
 
 int stream_flush(struct stream *s)

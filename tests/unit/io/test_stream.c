@@ -292,6 +292,36 @@ static void stream__connects(void **state)
 	fd_close(listener);
 }
 
+static int keepalive_of(int fd)
+{
+	socklen_t len = sizeof(int);
+	int on = -1;
+
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len),
+			 0);
+	return on;
+}
+
+/* Not at once: most that we connect do not live that long. */
+static void stream__that_lives_on_is_kept_alive(void **state)
+{
+	uint64_t until = clock_ms() + 5000;
+	struct stream *s = NULL;
+	struct addr addr;
+	int listener;
+
+	(void)state;
+	listener = tcp_listen(&addr);
+	assert_int_equal(stream_connect(loop, &addr, &s), 0);
+	turns(3);
+	assert_int_equal(keepalive_of(stream_fd(s)), 0);
+	while (!keepalive_of(stream_fd(s)) && clock_ms() < until)
+		turns(1);
+	assert_int_equal(keepalive_of(stream_fd(s)), 1);
+	stream_free(s);
+	fd_close(listener);
+}
+
 static void stream__connect_is_refused(void **state)
 {
 	struct watcher w = { 0 };
@@ -477,6 +507,7 @@ int main(void)
 		TEST(stream__may_be_freed_in_its_callback),
 		TEST(stream__half_close),
 		TEST(stream__connects),
+		TEST(stream__that_lives_on_is_kept_alive),
 		TEST(stream__connect_is_refused),
 		TEST(stream__reset_is_an_error),
 		TEST(stream__reset_right_after_bytes_is_found),
