@@ -27,7 +27,7 @@ struct h1_back {
 	bool injected;	     /* its answer may echo a credential */
 	bool spoke;	     /* a head came from it, be it interim */
 	bool finished;	     /* a tunnel: nothing more is sent into it */
-	bool head_seen;	     /* a head, or part of it, was read in this turn */
+	size_t secret;	     /* of the scratch: may hold heads or trailers */
 	size_t head_len;     /* of the head that response() gave, in h1.raw */
 };
 
@@ -117,6 +117,14 @@ static enum leg_read take_head(struct h1_back *b, size_t len,
 	return LEG_PIECE;
 }
 
+/* So far the scratch has the head that lies in h1.raw. */
+static void note_head(struct h1_back *b, size_t len)
+{
+	if (!b->h1.raw_is_in)
+		b->secret = MAX(b->secret,
+				(size_t)(b->h1.raw.ptr + len - b->h1.scratch));
+}
+
 /* The views of a head live in h1.raw until the next call. */
 static enum leg_read back_response(struct leg *leg, struct response *ret)
 {
@@ -127,7 +135,6 @@ static enum leg_read back_response(struct leg *leg, struct response *ret)
 
 	b->h1.raw = span_from(b->h1.raw, b->head_len);
 	b->head_len = 0;
-	b->head_seen = true;
 	for (;;) {
 		got = h1_leg_fill(&b->h1, SIZE_MAX);
 		if (got == LEG_END)
@@ -137,11 +144,13 @@ static enum leg_read back_response(struct leg *leg, struct response *ret)
 		if (got != LEG_PIECE)
 			return got;
 		len = h1_scan(&b->scan, b->h1.raw, limit);
+		note_head(b, len > 0 ? (size_t)len : b->h1.raw.len);
 		if (len > 0)
 			return take_head(b, (size_t)len, ret);
 		if (len < 0)
 			return broken(b, h1_error_text((enum h1_error) - len));
 		/* in parts: they are put together in origin->in */
+		b->secret = SIZE_MAX;
 		got = h1_leg_more(&b->h1);
 		if (got == LEG_END)
 			return broken(b, "the origin broke off in its head");
@@ -162,18 +171,28 @@ static enum leg_read back_read(struct leg *leg, size_t max, struct span *ret)
 /* -- the end -----------------------------------------------------------------
  */
 
+/* Are there trailers, or bytes that nobody asked for, among what was read? */
+static bool back_read_more(const struct h1_back *b)
+{
+	const struct body *body = &b->h1.body;
+
+	return b->misbehaved || buf_len(&body->trailers) ||
+	       (body->done && (b->h1.raw.len || body->kind == H1_BODY_CHUNKED));
+}
+
 /* The turn is over. Heads and trailers may echo a credential: they do not stay
  * in the scratch. */
 static void back_settle(struct h1_back *b)
 {
 	b->h1.raw = span_from(b->h1.raw, b->head_len);
 	b->head_len = 0;
+	if (back_read_more(b))
+		b->secret = SIZE_MAX;
 	if (h1_leg_settle(&b->h1))
 		b->misbehaved = true;
-	if (b->injected &&
-	    (b->head_seen || b->h1.body.done || buf_len(&b->h1.body.trailers)))
-		secret_wipe(b->h1.scratch, b->h1.dirty);
-	b->head_seen = false;
+	if (b->injected)
+		secret_wipe(b->h1.scratch, MIN(b->secret, b->h1.dirty));
+	b->secret = 0;
 	b->h1.dirty = 0;
 }
 

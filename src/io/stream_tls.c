@@ -47,6 +47,8 @@ struct tls {
 	SSL *ssl;
 	struct span window; /* ciphertext SSL may take */
 	bool window_is_input;
+	bool cleanses;	/* what is read, in OpenSSL's own memory */
+	bool unclean;	/* its buffer of records was read and not wiped */
 	bool ready;	/* the handshake was done */
 	bool sent;	/* some record was queued */
 	bool asked;	/* stream_write() runs */
@@ -318,18 +320,27 @@ static int tls_read_stopped(struct stream *s, int r)
 	return 1;
 }
 
-/* Gives the buffer of records back, with SSL between two of them. What was
- * decrypted in it was wiped as it was read, where that is asked for; to wipe
- * the whole 16 KiB as well, as SSL would, costs as much as decrypting it. */
+/* Where it is asked for, OpenSSL wipes what was decrypted in its buffer of
+ * records: each piece as it is read, and all of the buffer before it is freed.
+ * Its way to wipe costs as much as decrypting, so one of the two is left out:
+ * of small reads the second, of a series of whole records the first. At rest
+ * both are on: whatever frees the buffer then, wipes it. */
+static void tls_cleanse(struct tls *tls, bool on)
+{
+	if (!tls->cleanses)
+		return;
+	if (on)
+		(void)SSL_set_options(tls->ssl, SSL_OP_CLEANSE_PLAINTEXT);
+	else
+		(void)SSL_clear_options(tls->ssl, SSL_OP_CLEANSE_PLAINTEXT);
+}
+
+/* Gives the buffer of records back, with SSL between two of them. */
 static void tls_release(struct tls *tls)
 {
-	uint64_t cleanse = SSL_get_options(tls->ssl) & SSL_OP_CLEANSE_PLAINTEXT;
-
-	if (cleanse)
-		(void)SSL_clear_options(tls->ssl, cleanse);
-	(void)SSL_free_buffers(tls->ssl);
-	if (cleanse)
-		(void)SSL_set_options(tls->ssl, cleanse);
+	tls_cleanse(tls, tls->unclean);
+	if (SSL_free_buffers(tls->ssl))
+		tls->unclean = false;
 }
 
 static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
@@ -348,6 +359,9 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 				tls_end_input(s, TLS_END_CUT);
 			if (n <= 0)
 				return n;
+			if (tls->cleanses && n > RECORD_BYTES)
+				tls->unclean = true;
+			tls_cleanse(tls, !tls->unclean);
 		}
 		errors_clear();
 		r = SSL_read(tls->ssl, dst + got,
@@ -373,6 +387,7 @@ static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 	/* one buffer for all records of this call */
 	(void)SSL_clear_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	n = tls_read_records(s, dst, len);
+	tls_cleanse(s->tls, true);
 	(void)SSL_set_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	s->tls_pending = SSL_pending(s->tls->ssl) > 0;
 	window_settle(s);
@@ -454,6 +469,7 @@ int stream_start_tls(struct stream *s, struct ssl_st *ssl)
 
 	s->tls = must_alloc(sizeof(*s->tls));
 	s->tls->ssl = ssl;
+	s->tls->cleanses = SSL_get_options(ssl) & SSL_OP_CLEANSE_PLAINTEXT;
 	s->tls_ops = &ops;
 	SSL_set_bio(ssl, bio, bio);
 	SSL_set_read_ahead(ssl, 0);

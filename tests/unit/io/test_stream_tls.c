@@ -543,6 +543,98 @@ static void tls__idle_streams_hold_little(void **state)
 	}
 }
 
+/* -- what OpenSSL leaves behind ---------------------------------------------
+ */
+
+static const char marker[] = "sallyport-plaintext-marker";
+static bool armed;
+static unsigned remains; /* freed buffers that still had it in them */
+
+static void *on_malloc(size_t size, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return size ? malloc(size) : NULL;
+}
+
+static void *on_realloc(void *p, size_t size, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return realloc(p, size);
+}
+
+static void on_free(void *p, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	if (p && armed && malloc_usable_size(p) >= 16 * 1024 &&
+	    memmem(p, malloc_usable_size(p), marker, sizeof(marker) - 1))
+		remains++;
+	free(p);
+}
+
+static char received[256 * 1024];
+
+/* The server sends `len` bytes of the marker, the client reads them at most
+ * `piece` at a time; then both are gone. How many freed buffers remembered? */
+static unsigned remains_of(bool cleanse, size_t len, size_t piece)
+{
+	static char sent[sizeof(received)];
+	struct stream *a, *b;
+	size_t got = 0, i;
+	int fds[2], tries;
+	ssize_t n = 0;
+
+	for (i = 0; i < len; i++)
+		sent[i] = marker[i % (sizeof(marker) - 1)];
+	unix_pair(fds);
+	a = stream_of(fds[0]);
+	b = stream_of(fds[1]);
+	if (cleanse)
+		SSL_CTX_set_options(world.client, SSL_OP_CLEANSE_PLAINTEXT);
+	else
+		SSL_CTX_clear_options(world.client, SSL_OP_CLEANSE_PLAINTEXT);
+	assert_int_equal(stream_start_tls(a, ssl_client(&world, "origin.test")),
+			 0);
+	assert_int_equal(stream_start_tls(b, ssl_server(&world)), 0);
+	SSL_CTX_clear_options(world.client, SSL_OP_CLEANSE_PLAINTEXT);
+	turns(6);
+	remains = 0;
+	armed = true;
+	assert_int_equal(stream_write(b, span_of(sent, len)), 0);
+	for (tries = 0; got < len && tries < 10000; tries++) {
+		n = stream_read(a, received + got, MIN(piece, len - got));
+		if (n > 0)
+			got += (size_t)n;
+		else
+			turns(1);
+	}
+	assert_int_equal(got, len);
+	assert_memory_equal(received, sent, len);
+	stream_free(a);
+	stream_free(b);
+	armed = false;
+	return remains;
+}
+
+static void tls__no_plaintext_is_left_behind(void **state)
+{
+	static const size_t lens[] = { 1000, 16 * 1024, 48 * 1024, 200000 };
+	static const size_t pieces[] = { 700, 16 * 1024, 20000, 131072 };
+	unsigned without = 0;
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(lens); i++)
+		for (j = 0; j < ARRAY_LEN(pieces); j++) {
+			without += remains_of(false, lens[i], pieces[j]);
+			assert_int_equal(remains_of(true, lens[i], pieces[j]),
+					 0);
+		}
+	assert_true(without > 0); /* or the test sees nothing */
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -565,7 +657,10 @@ int main(void)
 		TEST(tls__alert_before_the_first_record),
 		TEST(tls__refused_renegotiation_does_no_harm),
 		TEST(tls__idle_streams_hold_little),
+		TEST(tls__no_plaintext_is_left_behind),
 	};
+
+	assert_true(CRYPTO_set_mem_functions(on_malloc, on_realloc, on_free));
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
