@@ -29,6 +29,12 @@ static void origin_attempt(struct origin *o);
 
 static void on_begin(struct timer *t);
 
+static void origin_explain(struct origin *o, const char *detail)
+{
+	(void)snprintf(o->aim->detail, sizeof(o->aim->detail), "%s", detail);
+	o->detail = o->aim->detail;
+}
+
 /* Whoever waited for o to be opened goes on, from the loop. */
 static void origin_wake_waiting(struct origin *o)
 {
@@ -40,7 +46,7 @@ static void origin_wake_waiting(struct origin *o)
 	while ((w = list_first(&waiting, struct origin, link))) {
 		list_remove(&w->link);
 		w->reason = o->reason; /* it would fare no better */
-		memcpy(w->detail, o->detail, sizeof(w->detail));
+		origin_explain(w, o->detail);
 		w->timer.fn = on_begin;
 		timer_start(&w->timer, 1);
 	}
@@ -66,14 +72,14 @@ static void origin_fail(struct origin *o, enum audit_reason reason,
 			const char *detail)
 {
 	o->reason = reason;
-	(void)snprintf(o->detail, sizeof(o->detail), "%s", detail);
+	origin_explain(o, detail);
 	o->stream = stream_free(o->stream);
 	origin_finish(o, ORIGIN_FAILED);
 }
 
 static bool origin_has_next(const struct origin *o)
 {
-	return o->attempt + 1 < o->destination.addr_count;
+	return o->aim->attempt + 1 < o->aim->destination.addr_count;
 }
 
 static void origin_next(struct origin *o, const char *why)
@@ -83,7 +89,7 @@ static void origin_next(struct origin *o, const char *why)
 		origin_fail(o, AUDIT_REASON_CONNECT_FAILED, why);
 		return;
 	}
-	o->attempt++;
+	o->aim->attempt++;
 	origin_attempt(o);
 }
 
@@ -102,6 +108,12 @@ static void on_timer(struct timer *t)
 		origin_next(o, "the connection timed out");
 }
 
+static void origin_forget_aim(struct origin *o)
+{
+	free(take_ptr(o->aim));
+	o->detail = "";
+}
+
 static void origin_is_open(struct origin *o)
 {
 	o->open = true;
@@ -110,6 +122,7 @@ static void origin_is_open(struct origin *o)
 		origin_fail(o, AUDIT_REASON_INTERNAL, "HTTP/2 did not start");
 		return;
 	}
+	origin_forget_aim(o);
 	origin_finish(o, ORIGIN_OPENED);
 }
 
@@ -151,7 +164,7 @@ static void origin_secure(struct origin *o)
 
 static void origin_connected(struct origin *o)
 {
-	if (o->destination.scheme == SCHEME_HTTPS)
+	if (o->aim->destination.scheme == SCHEME_HTTPS)
 		origin_secure(o);
 	else
 		origin_is_open(o);
@@ -191,7 +204,7 @@ static void on_chained(void *ctx, struct stream *stream, const char *why,
 /* By way of the upstream proxy. False: this destination goes directly. */
 static bool origin_chain(struct origin *o)
 {
-	const struct destination *d = &o->destination;
+	const struct destination *d = &o->aim->destination;
 	const struct addr *address = d->addr_count ? &o->address : NULL;
 	struct span host = host_span(&d->host);
 
@@ -206,9 +219,10 @@ static bool origin_chain(struct origin *o)
 static bool origin_connect(struct origin *o)
 {
 	uint32_t wait_ms = o->worker->config->connect_ms;
+	const struct destination *d = &o->aim->destination;
 
-	if (o->destination.addr_count)
-		o->address = o->destination.addrs[o->attempt];
+	if (d->addr_count)
+		o->address = d->addrs[o->aim->attempt];
 	if (origin_chain(o))
 		return true;
 	if (stream_connect(o->worker->loop, &o->address, &o->stream)) {
@@ -296,7 +310,7 @@ static void on_begin(struct timer *t)
 		return; /* o may be gone */
 	}
 	shared = o->wants_h2 ? origin_kept(o->worker, o->sandbox,
-					   &o->destination, true)
+					   &o->aim->destination, true)
 			     : NULL;
 	if (shared) {
 		(void)origin_free(o);
@@ -322,7 +336,9 @@ struct origin *origin_open(struct worker *w, const struct sandbox *s,
 	o->facts_version = w->facts.version;
 	o->wants_h2 = h2;
 	o->worker = w;
-	o->destination = *d;
+	o->aim = must_alloc(sizeof(*o->aim));
+	o->aim->destination = *d;
+	o->detail = "";
 	o->fn = fn;
 	o->ctx = ctx;
 	buf_init(&o->in, ORIGIN_IN_BYTES);
@@ -350,6 +366,7 @@ struct origin *origin_free(struct origin *o)
 	o->dial = chain_cancel(o->dial);
 	o->stream = stream_free(o->stream);
 	buf_wipe(&o->in);
+	origin_forget_aim(o);
 	free(o);
 	return NULL;
 }

@@ -43,32 +43,38 @@ enum origin_event {
 
 typedef void origin_fn(struct origin *o, void *ctx, enum origin_event event);
 
+/* What only an origin has that is not open yet. Kept ones are many. */
+struct origin_aim {
+	struct destination destination;
+	unsigned attempt; /* the address that is tried */
+	char detail[128];
+};
+
 struct origin {
 	struct worker *worker;
 	struct origin_group *group;
 	struct stream *stream;
 	struct chain_dial *dial; /* by way of another proxy, under way */
-	struct buf in;		/* received, not yet consumed by the owner */
+	struct buf in;		 /* received, not yet consumed by the owner */
 	/* Connected to, or what the upstream proxy was asked for; port 0: it
 	 * was asked for the name. */
 	struct addr address;
-	bool open;		/* TCP and TLS are up */
-	bool reused;		/* it was kept, and taken again */
-	bool served;		/* it served an exchange before */
-	bool wants_h2;		/* offered to the origin, first */
-	bool retired;		/* HTTP/2: it takes no new streams */
-	struct origin_h2 *h2;	/* NULL: HTTP/1.1, or not open */
-	uint64_t facts_version; /* its address was allowed under */
-	enum audit_reason reason;
-	char detail[128];
+	bool open;		  /* TCP and TLS are up */
+	bool reused;		  /* it was kept, and taken again */
+	bool served;		  /* it served an exchange before */
+	bool wants_h2;		  /* offered to the origin, first */
+	bool retired;		  /* HTTP/2: it takes no new streams */
+	struct origin_h2 *h2;	  /* NULL: HTTP/1.1, or not open */
+	uint64_t facts_version;	  /* its address was allowed under */
+	enum audit_reason reason; /* with ORIGIN_FAILED */
+	const char *detail;	  /* the same; else "" */
 	/* private */
+	struct origin_aim *aim; /* NULL: it is open */
 	struct list link;   /* in the group's list of idle or waiting ones */
 	struct list shared; /* HTTP/2: in the group, while it has room */
 	const struct sandbox *sandbox; /* the owner's, until it is open */
 	struct list lru;	       /* in the pool's idle list */
 	struct timer timer;
-	struct destination destination;
-	unsigned attempt;
 	origin_fn *fn;
 	void *ctx;
 };

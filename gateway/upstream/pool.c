@@ -390,7 +390,7 @@ struct ssl_st *origin_ssl_new(struct worker *w, const struct destination *d,
 
 struct ssl_st *group_new_ssl(struct origin *o)
 {
-	SSL *ssl = origin_ssl_new(o->worker, &o->destination, o->wants_h2);
+	SSL *ssl = origin_ssl_new(o->worker, &o->aim->destination, o->wants_h2);
 
 	if (!ssl)
 		return NULL;
