@@ -247,6 +247,7 @@ static void tls_handshake_done(struct stream *s)
 {
 	s->phase = PHASE_OPEN;
 	s->tls->ready = true;
+	s->tls_pending = SSL_pending(s->tls->ssl) > 0;
 	s->news |= NEWS_CONNECTED;
 	if (s->out == SIDE_ENDING)
 		tls_shutdown(s);
@@ -327,11 +328,9 @@ static int tls_read_stopped(struct stream *s, int r)
  * both are on: whatever frees the buffer then, wipes it. */
 static void tls_cleanse(struct tls *tls, bool on)
 {
-	if (!tls->cleanses)
-		return;
-	if (on)
+	if (tls->cleanses && on)
 		(void)SSL_set_options(tls->ssl, SSL_OP_CLEANSE_PLAINTEXT);
-	else
+	else if (tls->cleanses)
 		(void)SSL_clear_options(tls->ssl, SSL_OP_CLEANSE_PLAINTEXT);
 }
 
@@ -351,7 +350,7 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 	int r = 0;
 
 	while (got < len && !tls->end) {
-		if (!tls->window.len && !SSL_pending(tls->ssl)) {
+		if (!tls->window.len && !s->tls_pending) {
 			if (got)
 				break;
 			n = window_fill(s, len);
@@ -366,12 +365,13 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 		errors_clear();
 		r = SSL_read(tls->ssl, dst + got,
 			     (int)MIN(len - got, (size_t)INT32_MAX));
+		s->tls_pending = SSL_pending(tls->ssl) > 0;
 		if (r > 0)
 			got += (size_t)r;
 		else if (tls_read_stopped(s, r))
 			break;
 	}
-	if (r > 0 && !tls->window.len && !SSL_pending(tls->ssl))
+	if (r > 0 && !tls->window.len && !s->tls_pending)
 		tls_release(tls);
 	if (got)
 		return (ssize_t)got;
@@ -389,7 +389,6 @@ static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 	n = tls_read_records(s, dst, len);
 	tls_cleanse(s->tls, true);
 	(void)SSL_set_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
-	s->tls_pending = SSL_pending(s->tls->ssl) > 0;
 	window_settle(s);
 	/* An answer to a key update, or an alert. */
 	if (buf_len(&s->output))
