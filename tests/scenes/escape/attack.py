@@ -102,9 +102,9 @@ class Attack:
         return self.packet(17, with_checksum(body, 6, 17, source or self.own, to or self.target),
                            source, to, **how)
 
-    def tcp_packet(self, port, flags, data=None, source=None, to=None, **how):
+    def tcp_packet(self, port, flags, data=None, source=None, to=None, own_port=40000, **how):
         data = self.mark if data is None else data
-        body = struct.pack(">HHIIBBHHH", 40000, port, 1000, 1000, 5 << 4, flags, 64000, 0, 0) + data
+        body = struct.pack(">HHIIBBHHH", own_port, port, 1000, 1000, 5 << 4, flags, 64000, 0, 0) + data
         return self.packet(6, with_checksum(body, 16, 6, source or self.own, to or self.target),
                            source, to, **how)
 

@@ -66,7 +66,10 @@ class Ear:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        s.bind(("", port))
+        try:
+            s.bind(("", port))
+        except OSError:  # the node's own server has it, and is no ear
+            return
         s.listen(64)
         while True:
             c, _ = s.accept()

@@ -31,6 +31,7 @@ PROXY4, PROXY6 = "192.0.0.8", "100::5350"
 ROLES = sorted({p.name.removeprefix("sallyport-") for p in BIN.glob("sallyport-*")} - {"execd"})
 STATES = ("serving", *(f"{r} dead" for r in ROLES), "supervisor dead", "stopped")
 AT_ONCE = 12
+INGRESS, LIFECYCLE = 8081, 8082  # on every address of the node
 RUN_S = 20  # one script, at the very most
 
 
@@ -141,8 +142,11 @@ def lab():
         run("ip", "-n", lab.gw, "-6", "route", "add", f"{TRAP6}/64", "via", ORIGIN6)
         lab.usual_policy = {**lab.usual_policy, "egress": [
             *lab.usual_policy["egress"], {"action": "allow", "target": "rebind.lab.test"}]}
-    # with an ingress the fence lets in more than without: answers to the node
-    with open_lab("x", prepare=prepare, config={"ingress": {"listen": f"{GATEWAY_O4}:8081"}}) as lab:
+    # with these the fence lets in more than without: answers to the node
+    with open_lab("x", prepare=prepare, config={
+            "ingress": {"listen": f"0.0.0.0:{INGRESS}"},
+            "lifecycle": {"listen": f"0.0.0.0:{LIFECYCLE}", "insecure": True,
+                          "dockerSocket": "/nonexistent/docker.sock"}}) as lab:
         lab.ears = Ears(lab)
         yield lab
 
@@ -304,6 +308,21 @@ def test_records_of_attempts_are_bounded(lab):
     assert 20 <= len(floods) < 150, len(floods)
     assert [r for r in records if r.get("original") == f"{TRAP4}251" and r["sandbox"] == neighbour.id]
     assert [r for r in records if r["reason"] == "router" and r["sandbox"] == box.id]
+
+
+@pytest.mark.parametrize("port, path, says", [
+    (INGRESS, "/status.ok", "OK"), (LIFECYCLE, "/v1/sandboxes", "pagination")])
+def test_listeners_are_not_for_the_inside(lab, port, path, says):
+    """Whoever is outside is answered, by every address of the node; who is inside by none."""
+    box = lab.sandboxes[0]
+    r = run("ip", "netns", "exec", lab.org, "curl", "-sS", "--max-time", "5",
+            f"http://{GATEWAY_O4}:{port}{path}")
+    assert says in r.stdout
+    for address in (GATEWAY_O4, box.gw4, lab.sandboxes[1].gw4, "127.0.0.1"):
+        for more in ((), ("-H", "Host: api.lab.test"), ("-x", f"http://{PROXY4}:3128")):
+            _, text, _ = box.curl("--max-time", "3", *more, f"http://{address}:{port}{path}")
+            assert says not in text, (address, more, text)
+    assert not lab.records(kind="ingress", sandbox=box.id)
 
 
 def test_neighbours_are_believed_to_be_who_they_are(lab):
