@@ -26,12 +26,12 @@
 #define PROGRAM "sallyport-execd"
 #define AWAY	"the Docker daemon went away"
 
-/* {"type": ["container"], "event": ["create", "die"],
+/* {"type": ["container"], "event": ["commit", "create", "die"],
  *  "label": ["opensandbox.io/id"]} */
-#define EVENTS                                                                 \
-	"/events?filters=%7B%22type%22:%5B%22container%22%5D,%22event%22"      \
-	":%5B%22create%22,%22die%22%5D,%22label%22:%5B%22opensandbox.io%2Fid%" \
-	"22%5D%7D"
+#define EVENTS                                                            \
+	"/events?filters=%7B%22type%22:%5B%22container%22%5D,%22event%22" \
+	":%5B%22commit%22,%22create%22,%22die%22%5D,%22label%22:%5B%22"   \
+	"opensandbox.io%2Fid%22%5D%7D"
 
 unsigned runtime_status_of(const struct docker_answer *a)
 {
@@ -66,8 +66,10 @@ static void on_reconciled(void *ctx, const char *why)
 	struct runtime *r = ctx;
 
 	connect_end(r, why);
-	if (r->is_ready)
-		capturing_resume(r->lifecycle);
+	if (!r->is_ready)
+		return;
+	capturing_resume(r->lifecycle);
+	capturing_sweep(r->lifecycle);
 }
 
 static int exit_status_of(const struct json *actor)
@@ -86,21 +88,25 @@ static int exit_status_of(const struct json *actor)
 static bool on_event(void *ctx, struct span line)
 {
 	struct json *j CLEANUP_JSON = NULL;
-	const struct json *actor;
+	const struct json *actor, *more;
+	struct span action, id;
 	struct runtime *r = ctx;
-	struct span id;
 
 	if (json_parse(line, &j, NULL)) {
 		log_error("the Docker daemon told of an event in what is no "
 			  "JSON");
 		return false;
 	}
+	action = json_text(json_find(j, "Action"));
 	actor = json_find(j, "Actor");
-	id = json_text(
-		json_find(json_find(actor, "Attributes"), CONTAINER_LABEL));
-	if (span_eq(json_text(json_find(j, "Action")), SPAN("create")))
+	more = json_find(actor, "Attributes");
+	id = json_text(json_find(more, CONTAINER_LABEL));
+	if (span_eq(action, SPAN("create")))
 		reconcile_appeared(r->lifecycle, id,
 				   json_text(json_find(actor, "ID")));
+	else if (span_eq(action, SPAN("commit")))
+		capturing_appeared(r->lifecycle,
+				   json_text(json_find(more, "imageRef")));
 	else if (id.len)
 		reconcile_ended(r->lifecycle, id, exit_status_of(actor));
 	return true;

@@ -180,6 +180,29 @@ def test_orphans_are_swept(node):
     node.lab.wait(lambda: node.lab.ready(), 20, "the daemon to serve")
 
 
+def test_images_of_no_snapshot_are_swept(node):
+    """What Docker made for a control that had ended, and for nobody else."""
+    def images():
+        return node.docker.cli("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
+
+    def commit(container, name, label):
+        node.docker.cli("commit", "--change", f"LABEL opensandbox.io/id={label}", container,
+                        f"opensandbox-snapshots:{name}")
+    node.docker.cli("create", "--name", "bystander", "--network", "none", "lab:1", "true")
+    commit("bystander", "ours", '""')
+    commit("bystander", "theirs", "x")
+    os.kill(node.lab.role_pid("control"), signal.SIGKILL)
+    node.lab.wait(lambda: "opensandbox-snapshots:ours" not in images(), 20, "the sweep")
+    node.lab.wait(lambda: node.lab.ready(), 20, "the daemon to serve")
+    box = node.api.create()["id"]
+    commit(f"sandbox-{box}", "late", '""')
+    node.lab.wait(lambda: "opensandbox-snapshots:late" not in images(), 20, "the event")
+    assert "opensandbox-snapshots:theirs" in images()
+    node.docker.cli("rm", "bystander")
+    node.docker.cli("rmi", "opensandbox-snapshots:theirs")
+    node.api.delete(box)
+
+
 def test_volumes(node):
     shared = node.docker.folder / "shared"
     (shared / "in").mkdir(exist_ok=True)

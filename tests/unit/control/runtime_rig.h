@@ -141,7 +141,7 @@ RIG void answer(int fd, const char *method, const char *path, char *body,
 RIG bool is_counted(const char *path)
 {
 	return (strstr(path, "/containers/") && !strstr(path, "json?all")) ||
-	       strstr(path, "/images/");
+	       (strstr(path, "/images/") && !strstr(path, "/images/json"));
 }
 
 /* False: the connection ends. */
