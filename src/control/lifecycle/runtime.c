@@ -26,12 +26,12 @@
 #define PROGRAM "sallyport-execd"
 #define AWAY	"the Docker daemon went away"
 
-/* {"type": ["container"], "event": ["commit", "create", "die"],
- *  "label": ["opensandbox.io/id"]} */
+/* {"type": ["container"], "event": ["commit", "create", "die", "pause",
+ *  "unpause"], "label": ["opensandbox.io/id"]} */
 #define EVENTS                                                            \
 	"/events?filters=%7B%22type%22:%5B%22container%22%5D,%22event%22" \
-	":%5B%22commit%22,%22create%22,%22die%22%5D,%22label%22:%5B%22"   \
-	"opensandbox.io%2Fid%22%5D%7D"
+	":%5B%22commit%22,%22create%22,%22die%22,%22pause%22,%22unpause"  \
+	"%22%5D,%22label%22:%5B%22opensandbox.io%2Fid%22%5D%7D"
 
 unsigned runtime_status_of(const struct docker_answer *a)
 {
@@ -83,6 +83,20 @@ static int exit_status_of(const struct json *actor)
 	return (int)status;
 }
 
+/* Mostly it was us, and the record follows in a moment. But what an earlier
+ * life of ours had asked for may be done only now; then all is looked at again.
+ */
+static void runtime_stirred(struct runtime *r, struct span id,
+			    enum box_state state)
+{
+	const struct box *b = boxes_find(&r->lifecycle->boxes, id);
+
+	if (!b || b->state == state || r->is_stirred)
+		return;
+	r->is_stirred = true;
+	timer_start(&r->retry, RUNTIME_RETRY_MS);
+}
+
 /* {"Action": "die", "Actor": {"ID": container,
  *  "Attributes": {"exitCode": "0", label: id}}} */
 static bool on_event(void *ctx, struct span line)
@@ -107,6 +121,10 @@ static bool on_event(void *ctx, struct span line)
 	else if (span_eq(action, SPAN("commit")))
 		capturing_appeared(r->lifecycle,
 				   json_text(json_find(more, "imageRef")));
+	else if (span_eq(action, SPAN("pause")))
+		runtime_stirred(r, id, BOX_PAUSED);
+	else if (span_eq(action, SPAN("unpause")))
+		runtime_stirred(r, id, BOX_RUNNING);
 	else if (id.len)
 		reconcile_ended(r->lifecycle, id, exit_status_of(actor));
 	return true;
@@ -160,16 +178,24 @@ void runtime_start(struct lifecycle *l)
 {
 	struct runtime *r = l->runtime;
 
-	timer_stop(&r->retry);
 	if (r->is_connecting || l->ended)
 		return;
+	timer_stop(&r->retry);
+	r->is_stirred = false;
 	r->is_connecting = true;
 	docker_meet(l->docker, on_met, r);
 }
 
 static void on_retry(struct timer *t)
 {
-	runtime_start(container_of(t, struct runtime, retry)->lifecycle);
+	struct runtime *r = container_of(t, struct runtime, retry);
+
+	/* a list that is on its way may be from before */
+	if (r->is_connecting) {
+		timer_start(t, RUNTIME_RETRY_MS);
+		return;
+	}
+	runtime_start(r->lifecycle);
 }
 
 /* -- the program for sandboxes -------------------------------------------- */

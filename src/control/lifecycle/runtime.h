@@ -34,6 +34,7 @@ struct runtime {
 	uint64_t expiry_ms; /* when it looks next, clock_ms() */
 	bool is_ready;
 	bool is_connecting;
+	bool is_stirred;       /* .retry runs, since a container has changed */
 	char why[512];	       /* it is not ready */
 	struct buf execd;      /* the program for sandboxes */
 	struct list creations; /* that run */

@@ -216,6 +216,29 @@ static void pausing__may_be_asked_again(void **state)
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
 }
 
+/* A daemon that was asked by an earlier life, and does it only now. */
+static void reconciliation__sees_what_is_done_late(void **state)
+{
+	struct rig *rig = *state;
+	char event[256], chunk[300], text[4096];
+	int len;
+
+	create(rig);
+	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 202);
+	assert_int_equal(the_box(rig)->state, BOX_PAUSED);
+	engine.is_paused = false;
+	len = snprintf(event, sizeof(event),
+		       "{\"Action\":\"unpause\",\"Actor\":{\"ID\":\"c1\","
+		       "\"Attributes\":{\"opensandbox.io/id\":\"%s\"}}}\n",
+		       engine.id);
+	len = snprintf(chunk, sizeof(chunk), "%x\r\n%s\r\n", (unsigned)len,
+		       event);
+	assert_int_equal(
+		send(engine.events_fd, chunk, (size_t)len, MSG_NOSIGNAL), len);
+	RIG_UNTIL(rig, the_box(rig)->state == BOX_RUNNING);
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+}
+
 static bool is_labelled(struct rig *rig, const char *value)
 {
 	const struct sandbox *s =
@@ -311,6 +334,9 @@ int main(void)
 			set_up, rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			reconciliation__does_not_believe_an_old_list, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			reconciliation__sees_what_is_done_late, set_up,
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(pausing__may_be_asked_again,
 						set_up, rig_tear_down),
