@@ -22,10 +22,8 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
-#include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "src/base/err.h"
@@ -33,6 +31,7 @@
 #include "src/base/log.h"
 #include "src/role/config.h"
 #include "src/role/flow_mark.h"
+#include "src/role/netlink.h"
 #include "src/role/nfnl.h"
 #include "src/role/nft.h"
 #include "src/role/tool.h"
@@ -233,26 +232,12 @@ int fence_queue_forget(void)
 		.mask_attr = { NLA_HDRLEN + sizeof(q.mask), CTA_MARK_MASK },
 		.mask = htonl(FLOW_MARK_MASK),
 	};
-	struct {
-		struct nlmsghdr head;
-		struct nlmsgerr error;
-		char quoted[sizeof(q)];
-	} reply;
-	CLEANUP_FD int fd = -1;
-	ssize_t len;
+	CLEANUP_FD int fd = netlink_open(NETLINK_NETFILTER);
+	int r;
 
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	if (fd < 0)
-		return errno == EPROTONOSUPPORT ? 0 : err_origin(-errno);
-	if (send(fd, &q, sizeof(q), 0) < 0)
-		return err_origin(-errno);
-	len = recv(fd, &reply, sizeof(reply), 0);
-	if (len < 0)
-		return err_origin(-errno);
-	if ((size_t)len < sizeof(reply.head) + sizeof(reply.error) ||
-	    reply.head.nlmsg_type != NLMSG_ERROR)
-		return err_origin(-EPROTO);
-	if (reply.error.error == -EINVAL || reply.error.error == -ENOENT)
-		return 0; /* no connection tracking */
-	return reply.error.error;
+		return fd == -EPROTONOSUPPORT ? 0 : fd;
+	r = netlink_do(fd, &q.head);
+	/* no connection tracking */
+	return r == -EINVAL || r == -ENOENT ? 0 : r;
 }

@@ -17,11 +17,6 @@
 #include "src/role/fence_watch.h"
 
 #include <errno.h>
-#include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "src/base/err.h"
 #include "src/base/fd.h"
@@ -30,15 +25,14 @@
 #include "src/role/config.h"
 #include "src/role/fence.h"
 #include "src/role/fence_queue.h"
+#include "src/role/nfnl_news.h"
 
 enum {
 	TABLE_BYTES_MAX = 1024 * 1024,
-	DATAGRAM_BYTES = 16 * 1024,
 	CHECK_DELAY_MS = 5, /* the other changes of the same transaction */
 	CHECK_GAP_MS = 200,
 	TICK_MS = 2000,
 	FULL_TICKS = 15,
-	TABLE_NAME_ATTR = 1, /* in every message: NFTA_*_TABLE */
 };
 
 struct fence_watch {
@@ -54,66 +48,16 @@ struct fence_watch {
 	bool is_ok;
 };
 
-static int events_open(void)
+/* Our own changes are made by nft, somebody else to the notifications, so every
+ * one is heeded. */
+static enum nfnl_news news_read(const struct fence_watch *f)
 {
-	const struct sockaddr_nl to_events = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = 1U << (NFNLGRP_NFTABLES - 1),
+	const bool by_rule = f->rules.queue == QUEUE_XTABLES;
+	const struct nfnl_interest in = {
+		.tables = { "sallyport", by_rule ? "mangle" : NULL },
 	};
-	CLEANUP_FD int fd = -1;
-	int opened;
 
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    NETLINK_NETFILTER);
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&to_events,
-			   sizeof(to_events)) != 0)
-		return err_origin(-errno);
-	opened = fd;
-	fd = -1;
-	return opened;
-}
-
-static bool name_is(const struct nlattr *attr, const char *name)
-{
-	size_t size = strlen(name) + 1;
-
-	return attr->nla_len == sizeof(*attr) + size &&
-	       !memcmp(attr + 1, name, size);
-}
-
-/* Does one notification name a table that we need? When in doubt, yes. */
-static bool message_is_ours(const struct fence_watch *f,
-			    const struct nlmsghdr *m)
-{
-	size_t at = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(struct nfgenmsg)));
-	const char *bytes = (const char *)m;
-	const struct nlattr *attr;
-
-	if (m->nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN))
-		return false; /* ends every transaction, ours or not */
-	for (; at + sizeof(*attr) <= m->nlmsg_len;
-	     at += NLA_ALIGN(attr->nla_len)) {
-		attr = (const struct nlattr *)(const void *)(bytes + at);
-		if (attr->nla_len < sizeof(*attr) ||
-		    at + attr->nla_len > m->nlmsg_len)
-			return true;
-		if ((attr->nla_type & NLA_TYPE_MASK) == TABLE_NAME_ATTR)
-			return name_is(attr, "sallyport") ||
-			       (f->rules.queue == QUEUE_XTABLES &&
-				name_is(attr, "mangle"));
-	}
-	return true;
-}
-
-static bool datagram_is_ours(const struct fence_watch *f, char *bytes,
-			     ssize_t len)
-{
-	struct nlmsghdr *m = (struct nlmsghdr *)(void *)bytes;
-
-	for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len))
-		if (message_is_ours(f, m))
-			return true;
-	return false;
+	return nfnl_news_read(f->fd, &in);
 }
 
 static void check_soon(struct fence_watch *f)
@@ -130,16 +74,16 @@ static void check_soon(struct fence_watch *f)
 static void on_event(struct watch *w, unsigned ready)
 {
 	struct fence_watch *f = container_of(w, struct fence_watch, watch);
-	_Alignas(struct nlmsghdr) char bytes[DATAGRAM_BYTES];
-	ssize_t len;
 
-	len = recv(f->fd, bytes, sizeof(bytes), 0);
-	if (len < 0 && errno == EAGAIN) {
+	switch (news_read(f)) {
+	case NFNL_NEWS_END:
 		watch_spent(w, ready);
 		return;
-	}
-	if (len < 0 || datagram_is_ours(f, bytes, len))
+	case NFNL_NEWS_OTHER:
+		return;
+	case NFNL_NEWS_OURS:
 		check_soon(f);
+	}
 }
 
 static void restore(struct fence_watch *f, const char *what)
@@ -206,7 +150,7 @@ int fence_watch_new(struct loop *loop, const struct config *config,
 	buf_init(&f->installed, TABLE_BYTES_MAX);
 	timer_init(&f->check, loop, on_check);
 	timer_init(&f->tick, loop, on_tick);
-	f->fd = events_open();
+	f->fd = nfnl_news_open();
 	r = f->fd < 0 ? f->fd : watch_init(&f->watch, loop, f->fd, on_event);
 	if (!r)
 		r = fence_read(&f->installed);

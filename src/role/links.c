@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links.c - RTM_NEWLINK and RTM_DELLINK, heard and asked for
  *
- * How it works: one socket listens to the kernel's announcements; questions
- * are asked on a socket of their own, so that answers and news do not mix.
- * When announcements were lost (ENOBUFS) all interfaces are told of again;
- * those that went meanwhile are not, and nothing may depend on hearing it.
+ * How it works: one socket hears the kernel's announcements; questions are
+ * asked on sockets of their own. When announcements were lost (ENOBUFS) all
+ * interfaces are told of again; those that went meanwhile are not, and nothing
+ * may depend on hearing it.
  */
 
 #include "src/role/links.h"
 
 #include <errno.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,8 +18,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/io/loop.h"
-
-enum { REPLY_BYTES = 32 * 1024, NEWS_BYTES = 1024 * 1024 };
+#include "src/role/netlink.h"
 
 struct links {
 	struct watch watch;
@@ -29,54 +27,30 @@ struct links {
 	int fd;
 };
 
-static const struct rtattr *attr_find(const struct rtattr *at, size_t len,
-				      unsigned type)
-{
-	for (; RTA_OK(at, len); at = RTA_NEXT(at, len))
-		if ((at->rta_type & NLA_TYPE_MASK) == type)
-			return at;
-	return NULL;
-}
-
-static bool attr_is(const struct rtattr *at, const char *text)
-{
-	return at && RTA_PAYLOAD(at) >= strlen(text) &&
-	       !strncmp(RTA_DATA(at), text, RTA_PAYLOAD(at));
-}
-
 /* False: a message of another kind, or of another address family (the bridge
  * announces its ports a second time, in other words). */
 static bool link_read(const struct nlmsghdr *m, struct link *ret)
 {
 	const struct ifinfomsg *body = NLMSG_DATA(m);
-	const struct rtattr *first, *name, *master, *info;
-	uint32_t index;
-	size_t len;
+	struct span attrs, name, info, kind;
+	uint32_t master;
 
 	if ((m->nlmsg_type != RTM_NEWLINK && m->nlmsg_type != RTM_DELLINK) ||
 	    m->nlmsg_len < NLMSG_LENGTH(sizeof(*body)) ||
 	    body->ifi_family != AF_UNSPEC)
 		return false;
-	first = IFLA_RTA(body);
-	len = IFLA_PAYLOAD(m);
-	name = attr_find(first, len, IFLA_IFNAME);
-	if (!name || RTA_PAYLOAD(name) > IFNAMSIZ)
-		return false;
+	attrs = netlink_attrs(m, sizeof(*body));
 	*ret = (struct link){ .index = (uint32_t)body->ifi_index,
 			      .gone = m->nlmsg_type == RTM_DELLINK };
-	memcpy(ret->name, RTA_DATA(name), RTA_PAYLOAD(name));
-	ret->name[IFNAMSIZ - 1] = '\0';
-	master = attr_find(first, len, IFLA_MASTER);
-	if (master && RTA_PAYLOAD(master) == sizeof(index)) {
-		memcpy(&index, RTA_DATA(master), sizeof(index));
-		if (!if_indextoname(index, ret->master))
-			ret->master[0] = '\0';
-	}
-	info = attr_find(first, len, IFLA_LINKINFO);
-	ret->is_bridge =
-		info && attr_is(attr_find(RTA_DATA(info), RTA_PAYLOAD(info),
-					  IFLA_INFO_KIND),
-				"bridge");
+	if (!netlink_attr_str(attrs, IFLA_IFNAME, &name) ||
+	    !span_copy(name, ret->name, sizeof(ret->name)))
+		return false;
+	if (netlink_attr_u32(attrs, IFLA_MASTER, &master) &&
+	    !if_indextoname(master, ret->master))
+		ret->master[0] = '\0';
+	ret->is_bridge = netlink_attr(attrs, IFLA_LINKINFO, &info) &&
+			 netlink_attr_str(info, IFLA_INFO_KIND, &kind) &&
+			 span_eq(kind, SPAN("bridge"));
 	return true;
 }
 
@@ -89,37 +63,28 @@ struct question {
 	char name[IFNAMSIZ];
 };
 
+struct listener {
+	link_fn *fn;
+	void *ctx;
+};
+
+static bool on_message(void *ctx, const struct nlmsghdr *m)
+{
+	const struct listener *to = ctx;
+	struct link link;
+
+	if (link_read(m, &link))
+		to->fn(to->ctx, &link);
+	return false;
+}
+
 /* Every answer goes to fn. 0 or -errno; -ENODEV when there is none. */
 static int ask(const struct question *q, link_fn *fn, void *ctx)
 {
-	_Alignas(struct nlmsghdr) char bytes[REPLY_BYTES];
-	const struct nlmsgerr *error;
-	CLEANUP_FD int fd = -1;
-	struct nlmsghdr *m;
-	struct link link;
-	ssize_t len;
+	struct listener to = { fn, ctx };
+	CLEANUP_FD int fd = netlink_open(NETLINK_ROUTE);
 
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (fd < 0 || send(fd, q, q->head.nlmsg_len, 0) < 0)
-		return err_origin(-errno);
-	for (;;) {
-		len = recv(fd, bytes, sizeof(bytes), 0);
-		if (len < 0)
-			return err_origin(-errno);
-		m = (struct nlmsghdr *)(void *)bytes;
-		for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len)) {
-			if (m->nlmsg_type == NLMSG_DONE)
-				return 0;
-			if (m->nlmsg_type == NLMSG_ERROR) {
-				error = NLMSG_DATA(m);
-				return error->error;
-			}
-			if (link_read(m, &link))
-				fn(ctx, &link);
-			if (!(q->head.nlmsg_flags & NLM_F_DUMP))
-				return 0;
-		}
-	}
+	return fd < 0 ? fd : netlink_ask(fd, &q->head, on_message, &to);
 }
 
 static void on_found(void *ctx, const struct link *link)
@@ -160,48 +125,17 @@ static int tell_all(const struct links *l)
 static void on_news(struct watch *w, unsigned ready)
 {
 	struct links *l = container_of(w, struct links, watch);
-	_Alignas(struct nlmsghdr) char bytes[REPLY_BYTES];
-	struct nlmsghdr *m;
-	struct link link;
-	ssize_t len = recv(l->fd, bytes, sizeof(bytes), 0);
-	int r;
+	struct listener to = { l->fn, l->ctx };
+	int r = netlink_news_read(l->fd, on_message, &to);
 
-	if (len < 0 && errno == EAGAIN) {
+	if (r == -EAGAIN) {
 		watch_spent(w, ready);
 		return;
 	}
-	if (len < 0) {
+	if (r)
 		r = tell_all(l);
-		if (r)
-			log_error("could not list the interfaces: %s",
-				  err_text(r));
-		return;
-	}
-	m = (struct nlmsghdr *)(void *)bytes;
-	for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len))
-		if (link_read(m, &link))
-			l->fn(l->ctx, &link);
-}
-
-static int news_open(void)
-{
-	const struct sockaddr_nl to_news = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = RTMGRP_LINK,
-	};
-	const int size = NEWS_BYTES;
-	CLEANUP_FD int fd = -1;
-	int opened;
-
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    NETLINK_ROUTE);
-	if (fd < 0 ||
-	    bind(fd, (const struct sockaddr *)&to_news, sizeof(to_news)) != 0)
-		return err_origin(-errno);
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	opened = fd;
-	fd = -1;
-	return opened;
+	if (r)
+		log_error("could not list the interfaces: %s", err_text(r));
 }
 
 int links_new(struct loop *loop, link_fn *fn, void *ctx, struct links **ret)
@@ -211,7 +145,7 @@ int links_new(struct loop *loop, link_fn *fn, void *ctx, struct links **ret)
 
 	l->fn = fn;
 	l->ctx = ctx;
-	l->fd = news_open();
+	l->fd = netlink_news_open(NETLINK_ROUTE, RTNLGRP_LINK);
 	r = l->fd < 0 ? l->fd : watch_init(&l->watch, loop, l->fd, on_news);
 	if (!r)
 		r = tell_all(l);

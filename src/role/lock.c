@@ -157,11 +157,18 @@ static int exchange(struct lock *l)
 	return r;
 }
 
+static enum nfnl_news news_read(const struct lock *l)
+{
+	const struct nfnl_interest in = { .tables = { LOCK_TABLE },
+					  .port = l->port_id };
+
+	return nfnl_news_read(l->news_fd, &in);
+}
+
 /* Our own nft is somebody else to the notifications: they are read away. */
 static void news_skip(const struct lock *l)
 {
-	while (nfnl_news_read(l->news_fd, LOCK_TABLE, l->port_id) !=
-	       NFNL_NEWS_END)
+	while (news_read(l) != NFNL_NEWS_END)
 		continue;
 }
 
@@ -258,7 +265,7 @@ static void on_news(struct watch *w, unsigned ready)
 {
 	struct lock *l = container_of(w, struct lock, news);
 
-	switch (nfnl_news_read(l->news_fd, LOCK_TABLE, l->port_id)) {
+	switch (news_read(l)) {
 	case NFNL_NEWS_END:
 		watch_spent(w, ready);
 		return;

@@ -16,13 +16,13 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "src/base/err.h"
 #include "src/base/fd.h"
+#include "src/role/netlink.h"
 
 enum {
 	PACKET_MAX = 65536,
@@ -375,30 +375,23 @@ int nfnl_commit(struct nfnl *n, int fd)
 
 /* -- reading -------------------------------------------------------------- */
 
-/* The name in a NEWCHAIN message of this table, or NULL. */
-static const char *chain_name(const struct nlmsghdr *m,
-			      const struct nfnl_table *t)
-{
-	size_t at = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(struct nfgenmsg)));
-	const char *bytes = (const char *)m, *value, *name = NULL;
-	const struct nlattr *attr;
-	bool ours = false;
+struct search {
+	const char *table;
+	void (*fn)(void *ctx, const char *chain);
+	void *ctx;
+};
 
-	for (; at + sizeof(*attr) <= m->nlmsg_len;
-	     at += NLA_ALIGN(attr->nla_len)) {
-		attr = (const struct nlattr *)(const void *)(bytes + at);
-		if (attr->nla_len <= sizeof(*attr) ||
-		    at + attr->nla_len > m->nlmsg_len)
-			return NULL;
-		value = (const char *)(attr + 1);
-		if (value[attr->nla_len - sizeof(*attr) - 1])
-			continue; /* no string */
-		if (attr->nla_type == NFTA_CHAIN_TABLE)
-			ours = !strcmp(value, t->name);
-		if (attr->nla_type == NFTA_CHAIN_NAME)
-			name = value;
-	}
-	return ours ? name : NULL;
+static bool on_chain(void *ctx, const struct nlmsghdr *m)
+{
+	struct span attrs = netlink_attrs(m, sizeof(struct nfgenmsg));
+	const struct search *s = ctx;
+	struct span table, chain;
+
+	if (netlink_attr_str(attrs, NFTA_CHAIN_TABLE, &table) &&
+	    netlink_attr_str(attrs, NFTA_CHAIN_NAME, &chain) &&
+	    span_eq(table, span_str(s->table)))
+		s->fn(s->ctx, chain.ptr); /* a NUL is behind it */
+	return false;
 }
 
 int nfnl_each_chain(int fd, const struct nfnl_table *t,
@@ -414,26 +407,7 @@ int nfnl_each_chain(int fd, const struct nfnl_table *t,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.body = { .nfgen_family = t->family },
 	};
-	_Alignas(struct nlmsghdr) char bytes[REPLY_BYTES];
-	struct nlmsghdr *m;
-	const char *name;
-	ssize_t len;
+	struct search s = { t->name, fn, ctx };
 
-	if (send(fd, &ask, sizeof(ask), 0) < 0)
-		return err_origin(-errno);
-	for (;;) {
-		len = recv(fd, bytes, sizeof(bytes), 0);
-		if (len < 0)
-			return err_origin(-errno);
-		m = (struct nlmsghdr *)(void *)bytes;
-		for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len)) {
-			if (m->nlmsg_type == NLMSG_DONE)
-				return 0;
-			if (m->nlmsg_type == NLMSG_ERROR)
-				return err_origin(-EPROTO);
-			name = chain_name(m, t);
-			if (name)
-				fn(ctx, name);
-		}
-	}
+	return netlink_ask(fd, &ask.head, on_chain, &s);
 }

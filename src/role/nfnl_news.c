@@ -11,74 +11,55 @@
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
-#include <string.h>
-#include <sys/socket.h>
 
-#include "src/base/err.h"
-#include "src/base/fd.h"
+#include "src/role/netlink.h"
 
-enum {
-	DATAGRAM_BYTES = 32 * 1024,
-	QUEUE_BYTES = 1024 * 1024,
-	TABLE_NAME_ATTR = 1, /* in every message: NFTA_*_TABLE */
-};
+enum { TABLE_NAME_ATTR = 1 }; /* in every message: NFTA_*_TABLE */
 
 int nfnl_news_open(void)
 {
-	const struct sockaddr_nl to_news = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = 1U << (NFNLGRP_NFTABLES - 1),
-	};
-	const int size = QUEUE_BYTES;
-	CLEANUP_FD int fd = -1;
-	int opened;
-
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    NETLINK_NETFILTER);
-	if (fd < 0 ||
-	    bind(fd, (const struct sockaddr *)&to_news, sizeof(to_news)) != 0)
-		return err_origin(-errno);
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	opened = fd;
-	fd = -1;
-	return opened;
+	return netlink_news_open(NETLINK_NETFILTER, NFNLGRP_NFTABLES);
 }
 
-/* Does it name the table? When in doubt, yes. */
-static bool names_table(const struct nlmsghdr *m, const char *table)
+/* Does it name one of the tables? When in doubt, yes. */
+static bool names_table(const struct nlmsghdr *m,
+			const struct nfnl_interest *in)
 {
-	size_t at = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(struct nfgenmsg)));
-	size_t size = strlen(table) + 1;
-	const char *bytes = (const char *)m;
-	const struct nlattr *attr;
+	struct span attrs = netlink_attrs(m, sizeof(struct nfgenmsg)), name;
+	size_t i;
 
 	if (m->nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN))
 		return false; /* ends every transaction, ours or not */
-	for (; at + sizeof(*attr) <= m->nlmsg_len;
-	     at += NLA_ALIGN(attr->nla_len)) {
-		attr = (const struct nlattr *)(const void *)(bytes + at);
-		if (attr->nla_len < sizeof(*attr) ||
-		    at + attr->nla_len > m->nlmsg_len)
+	if (!netlink_attr_str(attrs, TABLE_NAME_ATTR, &name))
+		return true;
+	for (i = 0; i < ARRAY_LEN(in->tables) && in->tables[i]; i++)
+		if (span_eq(name, span_str(in->tables[i])))
 			return true;
-		if ((attr->nla_type & NLA_TYPE_MASK) == TABLE_NAME_ATTR)
-			return attr->nla_len == sizeof(*attr) + size &&
-			       !memcmp(attr + 1, table, size);
-	}
-	return true;
+	return false;
 }
 
-enum nfnl_news nfnl_news_read(int fd, const char *table, uint32_t port)
-{
-	_Alignas(struct nlmsghdr) char bytes[DATAGRAM_BYTES];
-	struct nlmsghdr *m = (struct nlmsghdr *)(void *)bytes;
-	ssize_t len = recv(fd, bytes, sizeof(bytes), 0);
+struct hearing {
+	const struct nfnl_interest *in;
+	bool ours;
+};
 
-	if (len < 0)
-		return errno == EAGAIN ? NFNL_NEWS_END : NFNL_NEWS_OURS;
-	for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len))
-		if (m->nlmsg_pid && m->nlmsg_pid != port &&
-		    names_table(m, table))
-			return NFNL_NEWS_OURS;
-	return NFNL_NEWS_OTHER;
+static bool on_message(void *ctx, const struct nlmsghdr *m)
+{
+	struct hearing *h = ctx;
+	uint32_t own = h->in->port;
+
+	if (own && (!m->nlmsg_pid || m->nlmsg_pid == own))
+		return false;
+	h->ours = names_table(m, h->in);
+	return h->ours;
+}
+
+enum nfnl_news nfnl_news_read(int fd, const struct nfnl_interest *in)
+{
+	struct hearing h = { .in = in };
+	int r = netlink_news_read(fd, on_message, &h);
+
+	if (r)
+		return r == -EAGAIN ? NFNL_NEWS_END : NFNL_NEWS_OURS;
+	return h.ours ? NFNL_NEWS_OURS : NFNL_NEWS_OTHER;
 }

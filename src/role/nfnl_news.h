@@ -2,7 +2,6 @@
 /* nfnl_news.h - hearing that somebody else changed a table of ours */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/base/attrib.h"
@@ -14,9 +13,16 @@ WUNRES int nfnl_news_open(void);
 enum nfnl_news {
 	NFNL_NEWS_END,	 /* nothing more to read for now */
 	NFNL_NEWS_OTHER, /* nothing of ours, or our own doing */
-	NFNL_NEWS_OURS,	 /* a table of this name was changed by another, or
-			  * notifications were lost */
+	NFNL_NEWS_OURS, /* such a table was changed by another, or notifications
+			 * were lost */
 };
 
-/* Reads one datagram. port: whose changes are our own (nfnl_open()). */
-enum nfnl_news nfnl_news_read(int fd, const char *table, uint32_t port);
+/* Whose changes are heeded. */
+struct nfnl_interest {
+	const char *tables[2]; /* by name; NULL: no more of them */
+	uint32_t port; /* changes from here (nfnl_open()) and the kernel's are
+			* our own doing; 0: none are */
+};
+
+/* Reads one datagram. */
+enum nfnl_news nfnl_news_read(int fd, const struct nfnl_interest *in);

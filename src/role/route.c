@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <linux/fib_rules.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 
 #include "src/base/err.h"
 #include "src/base/fd.h"
+#include "src/role/netlink.h"
 
 enum { RULE_PRIORITY = 90, REQUEST_BYTES = 256 };
 
@@ -58,29 +58,11 @@ static void request_put_u32(struct request *q, uint16_t type, uint32_t value)
 		NLMSG_ALIGN(q->head.nlmsg_len) + RTA_LENGTH(sizeof(value));
 }
 
-/* The kernel answers in the same call: a request without a wait. */
 static int request_run(const struct request *q)
 {
-	struct {
-		struct nlmsghdr head;
-		struct nlmsgerr error;
-		char quoted[REQUEST_BYTES + sizeof(struct nlmsghdr)];
-	} reply;
-	CLEANUP_FD int fd = -1;
-	ssize_t len;
+	CLEANUP_FD int fd = netlink_open(NETLINK_ROUTE);
 
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (fd < 0)
-		return err_origin(-errno);
-	if (send(fd, q, q->head.nlmsg_len, 0) < 0)
-		return err_origin(-errno);
-	len = recv(fd, &reply, sizeof(reply), 0);
-	if (len < 0)
-		return err_origin(-errno);
-	if ((size_t)len < sizeof(reply.head) + sizeof(reply.error) ||
-	    reply.head.nlmsg_type != NLMSG_ERROR)
-		return err_origin(-EPROTO);
-	return reply.error.error;
+	return fd < 0 ? fd : netlink_do(fd, &q->head);
 }
 
 static int rule_change(uint16_t type, uint16_t flags, int family,
