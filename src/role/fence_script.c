@@ -65,10 +65,13 @@
 
 #include "src/role/fence.h"
 
+#include <stdio.h>
+
 #include "src/role/config.h"
 #include "src/role/drop.h"
 #include "src/role/flow_mark.h"
 #include "src/role/listeners.h"
+#include "src/role/tproxy.h"
 
 enum {
 	/* New flows of one sandbox: more than a second's worth of any honest
@@ -140,22 +143,14 @@ static int put_hooks(struct buf *out, const struct config *config,
 	return r;
 }
 
-/* Port 53 before the rest; a mark only for what found its socket. */
-static int put_tproxy(struct buf *out, const struct config *config,
-		      const char *family, const char *nfproto, const char *addr)
+/* A mark only for what found its socket. */
+static int put_tproxy(struct buf *out, const struct config *config, bool ipv6)
 {
-	return buf_putf(
-		out,
-		"\t\tmeta nfproto %s udp dport %d tproxy %s to %s:%d "
-		"meta mark set 0x%x accept\n"
-		"\t\tmeta nfproto %s tcp dport %d tproxy %s to %s:%d "
-		"meta mark set 0x%x accept\n"
-		"\t\tmeta nfproto %s meta l4proto tcp tproxy %s to %s:%u "
-		"meta mark set 0x%x accept\n",
-		nfproto, LISTENERS_DNS_PORT, family, addr, LISTENERS_DNS_PORT,
-		config->fwmark, nfproto, LISTENERS_DNS_PORT, family, addr,
-		LISTENERS_DNS_PORT, config->fwmark, nfproto, family, addr,
-		config->proxy_port, config->fwmark);
+	char marking[32];
+
+	(void)snprintf(marking, sizeof(marking), "meta mark set 0x%x",
+		       config->fwmark);
+	return tproxy_put(out, config, ipv6, "\t\t", marking);
 }
 
 static bool node_connects(const struct config *config)
@@ -276,10 +271,9 @@ static int put_from_sandbox(struct buf *out, const struct config *config,
 	if (!r)
 		r = put_opening(out, config, "v6", "ip6 saddr");
 	if (!r)
-		r = put_tproxy(out, config, "ip", "ipv4", LISTENERS_ADDR_V4);
+		r = put_tproxy(out, config, false);
 	if (!r && rules->ipv6)
-		r = put_tproxy(out, config, "ip6", "ipv6",
-			       "[" LISTENERS_ADDR_V6 "]");
+		r = put_tproxy(out, config, true);
 	if (!r)
 		r = buf_put_str(
 			out, rules->queue ? "\t\tgoto ask\n\t}\n"

@@ -17,9 +17,12 @@
 
 #include "src/role/lock_bridge.h"
 
+#include <stdio.h>
+
+#include "src/base/err.h"
 #include "src/role/config.h"
-#include "src/role/listeners.h"
 #include "src/role/lock_script.h"
+#include "src/role/tproxy.h"
 
 #define CHAIN "inet " LOCK_TABLE " bridged"
 #define HOOK                                                          \
@@ -27,43 +30,31 @@
 	"accept; }"
 
 static int put_family(struct buf *out, const struct config *config,
-		      const char *pattern, const char *family,
-		      const char *address)
+		      const char *pattern, bool ipv6)
 {
-	static const char *const ports[] = { "udp dport", "tcp dport" };
-	size_t i;
-	int r = 0;
+	char before[160];
+	int n;
 
-	for (i = 0; !r && i < ARRAY_LEN(ports); i++)
-		r = buf_putf(out,
-			     "add rule " CHAIN " iifname \"%s\" meta mark 0x%x "
-			     "%s %d tproxy %s to %s:%d accept\n",
-			     pattern, config->fwmark, ports[i],
-			     LISTENERS_DNS_PORT, family, address,
-			     LISTENERS_DNS_PORT);
-	if (!r)
-		r = buf_putf(out,
-			     "add rule " CHAIN " iifname \"%s\" meta mark 0x%x "
-			     "meta l4proto tcp tproxy %s to %s:%u accept\n",
-			     pattern, config->fwmark, family, address,
-			     config->proxy_port);
-	return r;
+	n = snprintf(before, sizeof(before),
+		     "add rule " CHAIN " iifname \"%s\" meta mark 0x%x ",
+		     pattern, config->fwmark);
+	must(n > 0 && (size_t)n < sizeof(before)); /* interfaces' names */
+	return tproxy_put(out, config, ipv6, before, "");
 }
 
 int lock_bridge_script(const struct config *config, bool ipv6, struct buf *out)
 {
+	const struct config_strings *interfaces = &config->interfaces;
 	size_t i;
 	int r;
 
 	r = buf_put_str(out, "add chain " CHAIN " " HOOK "\n"
 			     "delete chain " CHAIN "\n"
 			     "add chain " CHAIN " " HOOK "\n");
-	for (i = 0; !r && i < config->interfaces.count; i++) {
-		r = put_family(out, config, config->interfaces.items[i], "ip",
-			       LISTENERS_ADDR_V4);
+	for (i = 0; !r && i < interfaces->count; i++) {
+		r = put_family(out, config, interfaces->items[i], false);
 		if (!r && ipv6)
-			r = put_family(out, config, config->interfaces.items[i],
-				       "ip6", "[" LISTENERS_ADDR_V6 "]");
+			r = put_family(out, config, interfaces->items[i], true);
 	}
 	return r;
 }
