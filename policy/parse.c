@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "src/base/chars.h"
 #include "policy/parse_rule.h"
 #include "src/text/doc.h"
 
@@ -19,9 +20,9 @@ static bool policy_name_is_valid(struct span name)
 	    span_eq(name, SPAN("operator")))
 		return false;
 	for (i = 0; i < name.len; i++) {
-		c = span_lower_char(name.ptr[i]);
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-		      (i && (c == '.' || c == '_' || c == '-'))))
+		c = name.ptr[i];
+		if (!char_is_alnum(c) &&
+		    !(i && (c == '.' || c == '_' || c == '-')))
 			return false;
 	}
 	return true;

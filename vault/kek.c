@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "src/base/chars.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
@@ -115,14 +116,6 @@ static void line_end_cut(struct secret *s)
 	secret_truncate(s, len);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = span_lower_char(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* In place. */
 static bool hex_decode(struct secret *s)
 {
@@ -131,8 +124,8 @@ static bool hex_decode(struct secret *s)
 	size_t i;
 
 	for (i = 0; i < KEK_SIZE; i++) {
-		high = hex_digit(bytes[2 * i]);
-		low = hex_digit(bytes[2 * i + 1]);
+		high = char_hex(bytes[2 * i]);
+		low = char_hex(bytes[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return false;
 		bytes[i] = (char)(high << 4 | low);

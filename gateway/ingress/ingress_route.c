@@ -8,18 +8,14 @@
 
 #include "gateway/ingress/ingress_route.h"
 
+#include "src/base/chars.h"
 #include "src/wire/h1.h"
 
 enum { SIG_LEN = 9, EXPIRES_MAX = 13, UUID_LEN = 36 };
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_hex(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'f');
+	return char_is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
 static bool is_base36(struct span s)
@@ -27,8 +23,7 @@ static bool is_base36(struct span s)
 	size_t i;
 
 	for (i = 0; i < s.len; i++)
-		if (!is_digit(s.ptr[i]) &&
-		    !(s.ptr[i] >= 'a' && s.ptr[i] <= 'z'))
+		if (!char_is_digit(s.ptr[i]) && !char_is_lower(s.ptr[i]))
 			return false;
 	return s.len > 0;
 }
@@ -73,9 +68,8 @@ static bool is_id(struct span s)
 	char c;
 
 	for (i = 0; i < s.len; i++) {
-		c = span_lower_char(s.ptr[i]);
-		if (!is_digit(c) && !(c >= 'a' && c <= 'z') && c != '-' &&
-		    c != '_' && c != '.')
+		c = s.ptr[i];
+		if (!char_is_alnum(c) && c != '-' && c != '_' && c != '.')
 			return false;
 	}
 	return s.len > 0 && s.ptr[0] != '.';
@@ -86,7 +80,7 @@ static bool is_number(struct span s)
 	size_t i;
 
 	for (i = 0; i < s.len; i++)
-		if (!is_digit(s.ptr[i]))
+		if (!char_is_digit(s.ptr[i]))
 			return false;
 	return s.len > 0;
 }

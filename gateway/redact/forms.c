@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "src/base/chars.h"
 #include "src/base/err.h"
 #include "src/base/secret.h"
 
@@ -109,12 +110,6 @@ static bool is_one_of(const char *set, char c)
 	return c != '\0' && strchr(set, c) != NULL;
 }
 
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') ||
-	       (span_lower_char(c) >= 'a' && span_lower_char(c) <= 'z');
-}
-
 /* -- percent ------------------------------------------------------------- */
 
 static int percent_form(struct forms *f, struct span text,
@@ -126,7 +121,7 @@ static int percent_form(struct forms *f, struct span text,
 	for (i = 0; i < text.len; i++) {
 		c = text.ptr[i];
 		if (!style->everything &&
-		    (is_alnum(c) || is_one_of(style->keep, c))) {
+		    (char_is_alnum(c) || is_one_of(style->keep, c))) {
 			put(&f->draft, c);
 		} else if (style->plus && c == ' ') {
 			put(&f->draft, '+');

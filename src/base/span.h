@@ -53,6 +53,11 @@ bool span_ends(struct span s, struct span suffix);
 /* Index of the first c, or s.len. */
 size_t span_find(struct span s, char c);
 
+static inline bool span_has(struct span s, char c)
+{
+	return s.len && memchr(s.ptr, c, s.len);
+}
+
 /* The part from `from` (clamped) to the end. */
 struct span span_from(struct span s, size_t from);
 

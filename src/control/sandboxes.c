@@ -9,6 +9,7 @@
 
 #include "src/base/arena.h"
 #include "src/base/buf.h"
+#include "src/base/chars.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
@@ -32,20 +33,14 @@ struct draft {
 	struct arena arena;
 };
 
-static bool is_alnum(char c)
-{
-	c = span_lower_char(c);
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 bool sandbox_id_is_valid(struct span id)
 {
 	size_t i;
 
-	if (!id.len || id.len > SANDBOX_ID_MAX || !is_alnum(id.ptr[0]))
+	if (!id.len || id.len > SANDBOX_ID_MAX || !char_is_alnum(id.ptr[0]))
 		return false;
 	for (i = 1; i < id.len; i++)
-		if (!is_alnum(id.ptr[i]) && !strchr("._-:", id.ptr[i]))
+		if (!char_is_alnum(id.ptr[i]) && !strchr("._-:", id.ptr[i]))
 			return false;
 	return memchr(id.ptr, '\0', id.len) == NULL;
 }
@@ -97,13 +92,11 @@ static int iface_read(const struct json *j, const char *member,
 
 static bool hex_pair(const char *at, uint8_t *ret)
 {
-	static const char digits[] = "0123456789abcdef";
-	const char *high = strchr(digits, span_lower_char(at[0]));
-	const char *low = strchr(digits, span_lower_char(at[1]));
+	int high = char_hex(at[0]), low = char_hex(at[1]);
 
-	if (!at[0] || !at[1] || !high || !low)
+	if (high < 0 || low < 0)
 		return false;
-	*ret = (uint8_t)((high - digits) << 4 | (low - digits));
+	*ret = (uint8_t)(high << 4 | low);
 	return true;
 }
 

@@ -378,7 +378,7 @@ struct span httpd_query_at(struct httpd_request *r, const char *name,
 	value = query_next(&rest, name);
 	for (i = 0; i < index && value.ptr; i++)
 		value = query_next(&rest, name);
-	if (!value.ptr || !route_decode(&r->arena, value, true, &decoded))
+	if (!value.ptr || !httpd_decode(&r->arena, value, true, &decoded))
 		return SPAN_NONE;
 	return decoded;
 }

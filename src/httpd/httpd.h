@@ -26,6 +26,7 @@
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
+struct arena;
 struct buf;
 struct httpd;
 struct httpd_request;
@@ -152,6 +153,10 @@ struct span httpd_query(struct httpd_request *r, const char *name);
 unsigned httpd_query_count(const struct httpd_request *r, const char *name);
 struct span httpd_query_at(struct httpd_request *r, const char *name,
 			   unsigned index);
+/* Percent-decodes into the arena, with a NUL behind; plus: '+' is a space.
+ * False: a bad escape, one of NUL, or no memory. */
+bool httpd_decode(struct arena *a, struct span text, bool plus,
+		  struct span *ret);
 /* Free for the handler (its own state of an asynchronous request). */
 void httpd_set_user(struct httpd_request *r, void *user);
 void *httpd_user(const struct httpd_request *r);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
+#include "src/base/chars.h"
 #include "src/base/err.h"
 #include "src/io/stream.h"
 
@@ -20,9 +21,8 @@ static bool id_is_fine(struct span id)
 	char c;
 
 	for (i = 0; i < id.len; i++) {
-		c = span_lower_char(id.ptr[i]);
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') &&
-		    c != '-' && c != '_' && c != '.')
+		c = id.ptr[i];
+		if (!char_is_alnum(c) && c != '-' && c != '_' && c != '.')
 			return false;
 	}
 	return id.len > 0 && id.len <= HTTPD_ID_MAX;

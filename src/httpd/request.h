@@ -194,7 +194,3 @@ enum { ROUTE_E_NOT_FOUND = 1, ROUTE_E_METHOD, ROUTE_E_BAD_PARAM };
  * (in r's arena) lists the methods of that path. */
 int route_find(const struct httpd *h, struct httpd_request *r,
 	       struct span *allow);
-/* Percent-decodes into the arena; plus: '+' is a space. False: a bad escape, a
- * NUL, or no memory. */
-bool route_decode(struct arena *a, struct span text, bool plus,
-		  struct span *ret);

@@ -5,17 +5,9 @@
 
 #include <stdio.h>
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = span_lower_char(c);
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
+#include "src/base/chars.h"
 
-bool route_decode(struct arena *a, struct span text, bool plus,
+bool httpd_decode(struct arena *a, struct span text, bool plus,
 		  struct span *ret)
 {
 	struct span copy = arena_dup(a, text);
@@ -33,8 +25,8 @@ bool route_decode(struct arena *a, struct span text, bool plus,
 		}
 		if (i + 2 >= text.len)
 			return false;
-		high = hex_value(text.ptr[i + 1]);
-		low = hex_value(text.ptr[i + 2]);
+		high = char_hex(text.ptr[i + 1]);
+		low = char_hex(text.ptr[i + 2]);
 		if (high < 0 || low < 0 || !(high | low))
 			return false;
 		dst[at++] = (char)(high << 4 | low);
@@ -94,7 +86,7 @@ static int params_decode(struct httpd_request *r)
 
 	for (i = 0; i < r->param_count; i++)
 		if (!r->params[i].raw &&
-		    !route_decode(&r->arena, r->params[i].value, false,
+		    !httpd_decode(&r->arena, r->params[i].value, false,
 				  &r->params[i].value))
 			return ROUTE_E_BAD_PARAM;
 	return 0;

@@ -14,6 +14,7 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "src/base/chars.h"
 #include "src/base/err.h"
 #include "src/base/map.h"
 #include "src/text/doc.h"
@@ -91,8 +92,7 @@ static bool all_of(struct span s, const char *extra)
 
 	for (i = 0; i < s.len; i++) {
 		c = s.ptr[i];
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		      (c >= '0' && c <= '9') || (c && strchr(extra, c))))
+		if (!char_is_alnum(c) && !(c && strchr(extra, c)))
 			return false;
 	}
 	return true;

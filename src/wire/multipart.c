@@ -18,6 +18,7 @@
 
 #include "src/wire/multipart.h"
 
+#include "src/base/chars.h"
 #include "src/wire/bytes.h"
 #include "src/wire/header.h"
 
@@ -89,9 +90,7 @@ static bool boundary_is_valid(struct span b)
 	if (!b.len || b.len > MULTIPART_BOUNDARY_MAX || b.ptr[b.len - 1] == ' ')
 		return false;
 	for (i = 0; i < b.len; i++)
-		if (!(b.ptr[i] >= '0' && b.ptr[i] <= '9') &&
-		    !(b.ptr[i] >= 'A' && b.ptr[i] <= 'Z') &&
-		    !(b.ptr[i] >= 'a' && b.ptr[i] <= 'z') &&
+		if (!char_is_alnum(b.ptr[i]) &&
 		    !memchr("'()+_,-./:=? ", b.ptr[i], 13))
 			return false;
 	return true;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/base/chars.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/control/docker/inside.h"
@@ -283,9 +284,7 @@ int docker_put_escaped(struct buf *path, struct span text)
 
 	for (i = 0; !r && i < text.len; i++) {
 		c = text.ptr[i];
-		if ((c >= '0' && c <= '9') ||
-		    (span_lower_char(c) >= 'a' && span_lower_char(c) <= 'z') ||
-		    (c && strchr(plain, c)))
+		if (char_is_alnum(c) || (c && strchr(plain, c)))
 			r = buf_put(path, span_of(&c, 1));
 		else
 			r = buf_putf(path, "%%%02X", (unsigned char)c);

@@ -197,9 +197,8 @@ static int read_env(struct reading *rd)
 			continue;
 		r = want(rd, value, JSON_KIND_STRING, "a value of env");
 		if (!r &&
-		    (!name.len || span_find(name, '=') < name.len ||
-		     span_find(name, '\0') < name.len ||
-		     span_find(json_text(value), '\0') < json_text(value).len))
+		    (!name.len || span_has(name, '=') || span_has(name, '\0') ||
+		     span_has(json_text(value), '\0')))
 			r = lifecycle_error_set(rd->no, 400, INVALID,
 						"env: \"%.*s\" cannot be a "
 						"variable",

@@ -5,6 +5,7 @@
 
 #include "src/base/err.h"
 #include "src/control/lifecycle/create_request.h"
+#include "src/httpd/httpd.h"
 #include "src/text/json.h"
 
 #define INVALID	 "SANDBOX::INVALID_PARAMETER"
@@ -16,39 +17,6 @@ struct reading {
 	struct list_query *q;
 	struct lifecycle_error *no;
 };
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = span_lower_char(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* False: a broken escape, one of NUL, or no room. */
-static bool unescape(struct arena *a, struct span text, struct span *ret)
-{
-	char *dst = arena_alloc(a, text.len + 1);
-	size_t at = 0, i;
-	int high, low;
-
-	for (i = 0; dst && i < text.len; i++) {
-		if (text.ptr[i] != '%') {
-			dst[at++] = text.ptr[i] == '+' ? ' ' : text.ptr[i];
-			continue;
-		}
-		if (i + 2 >= text.len)
-			return false;
-		high = hex_value(text.ptr[i + 1]);
-		low = hex_value(text.ptr[i + 2]);
-		if (high < 0 || low < 0 || !(high | low))
-			return false;
-		dst[at++] = (char)(high << 4 | low);
-		i += 2;
-	}
-	*ret = span_of(dst, at);
-	return dst;
-}
 
 static struct span shown(struct span text)
 {
@@ -76,8 +44,10 @@ static int take_pair(struct reading *rd, struct span text)
 	struct box_pair pair;
 
 	if (cut == text.len || !cut ||
-	    !unescape(&q->arena, span_of(text.ptr, cut), &pair.name) ||
-	    !unescape(&q->arena, span_from(text, cut + 1), &pair.value))
+	    !httpd_decode(&q->arena, span_of(text.ptr, cut), true,
+			  &pair.name) ||
+	    !httpd_decode(&q->arena, span_from(text, cut + 1), true,
+			  &pair.value))
 		return lifecycle_error_set(rd->no, 400, METADATA,
 					   "metadata: found \"%.*s\", expected "
 					   "name=value, joined by &",
@@ -96,7 +66,7 @@ static int take_metadata(struct reading *rd, struct span value)
 
 	/* no name is without its '=': then all of it is escaped once more */
 	if (value.len && span_find(value, '=') == value.len &&
-	    !unescape(&rd->q->arena, value, &value))
+	    !httpd_decode(&rd->q->arena, value, true, &value))
 		return lifecycle_error_set(rd->no, 400, METADATA,
 					   "metadata: found a broken escape");
 	while (!r && value.len)
@@ -153,7 +123,7 @@ static int take_parameter(struct reading *rd, struct span name,
 	for (i = 0; i < ARRAY_LEN(parameters); i++) {
 		if (!span_eq(name, span_str(parameters[i].name)))
 			continue;
-		if (!unescape(&rd->q->arena, escaped, &value))
+		if (!httpd_decode(&rd->q->arena, escaped, true, &value))
 			return lifecycle_error_set(rd->no, 400, INVALID,
 						   "%s: found a broken escape",
 						   parameters[i].name);
@@ -181,7 +151,8 @@ int list_query_parse(struct span raw, struct list_query *ret,
 	while (!r && raw.len) {
 		one = span_cut(&raw, '&');
 		cut = span_find(one, '=');
-		if (!unescape(&ret->arena, span_of(one.ptr, cut), &name))
+		if (!httpd_decode(&ret->arena, span_of(one.ptr, cut), true,
+				  &name))
 			name = SPAN_NONE;
 		r = take_parameter(&rd, name, span_from(one, cut + 1));
 	}

@@ -5,28 +5,23 @@
 
 #include <stdbool.h>
 
+#include "src/base/chars.h"
 #include "src/control/lifecycle/create_request.h"
 
 enum { PREFIX_MAX = 253, LABEL_MAX = 63 };
 
 #define RESERVED SPAN("opensandbox.io/")
 
-static bool is_alnum(char c)
-{
-	c = span_lower_char(c);
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 static bool is_label(struct span s)
 {
 	size_t i;
 
-	if (!s.len || s.len > LABEL_MAX || !is_alnum(s.ptr[0]) ||
-	    !is_alnum(s.ptr[s.len - 1]))
+	if (!s.len || s.len > LABEL_MAX || !char_is_alnum(s.ptr[0]) ||
+	    !char_is_alnum(s.ptr[s.len - 1]))
 		return false;
 	for (i = 0; i < s.len; i++)
-		if (!is_alnum(s.ptr[i]) && s.ptr[i] != '-' && s.ptr[i] != '_' &&
-		    s.ptr[i] != '.')
+		if (!char_is_alnum(s.ptr[i]) && s.ptr[i] != '-' &&
+		    s.ptr[i] != '_' && s.ptr[i] != '.')
 			return false;
 	return true;
 }

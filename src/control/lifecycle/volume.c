@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "src/base/chars.h"
 #include "src/text/json.h"
 
 enum { NAME_MAX_LEN = 63, PATH_LEN_MAX = 4096, CLAIM_MAX = 253 };
@@ -37,7 +38,7 @@ static bool flag_of(const struct json *j, const char *name, bool otherwise)
 
 static bool is_lower_alnum(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+	return char_is_lower(c) || char_is_digit(c);
 }
 
 static bool is_dns_label(struct span s)

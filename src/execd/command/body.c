@@ -19,11 +19,6 @@ static int say_kind(struct diag *d, const char *name, const struct json *found,
 			json_kind_name(json_kind(found)), expected);
 }
 
-static bool holds_nul(struct span s)
-{
-	return span_find(s, '\0') < s.len;
-}
-
 static int read_text(const struct json *j, const char *name, struct span *ret,
 		     struct diag *d)
 {
@@ -35,7 +30,7 @@ static int read_text(const struct json *j, const char *name, struct span *ret,
 	if (json_kind(found) != JSON_KIND_STRING)
 		return say_kind(d, name, found, "a string");
 	*ret = json_text(found);
-	if (holds_nul(*ret))
+	if (span_has(*ret, '\0'))
 		return diag_set(d, 0, 0,
 				"%s holds a NUL character, which no program "
 				"can be given",
@@ -125,7 +120,7 @@ static int read_argv(const struct json *argv, struct diag *d)
 		if (json_kind(json_item(argv, i)) != JSON_KIND_STRING)
 			return say_kind(d, "an item of argv",
 					json_item(argv, i), "a string");
-		if (holds_nul(json_text(json_item(argv, i))))
+		if (span_has(json_text(json_item(argv, i)), '\0'))
 			return diag_set(d, 0, 0,
 					"argv holds a NUL character, which no "
 					"program can be given");

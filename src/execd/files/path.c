@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/base/chars.h"
 #include "src/base/diag.h"
 #include "src/execd/files/identity.h"
 #include "src/execd/users.h"
@@ -66,8 +67,7 @@ static int home_put(const struct identity *as, struct out *o, struct span *text,
 
 static bool is_name_byte(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c >= '0' && c <= '9') || c == '_';
+	return char_is_alnum(c) || c == '_';
 }
 
 /* The name behind a '$'; *ret_len: bytes of it in the text, braces included.

@@ -28,7 +28,7 @@ static int run_read(const struct json *j, struct session_run *ret,
 	uint64_t seconds = 0;
 
 	*ret = (struct session_run){ .text = json_text(json_find(j, "code")) };
-	if (!ret->text.len || span_find(ret->text, '\0') < ret->text.len)
+	if (!ret->text.len || span_has(ret->text, '\0'))
 		return diag_set(d, 0, 0,
 				"code is required: a text without NUL");
 	if (json_kind(envs) == JSON_KIND_OBJECT)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/base/buf.h"
+#include "src/base/chars.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/base/map.h"
@@ -49,11 +50,6 @@ static struct span entry_name(const char *entry)
 	return span_of(all.ptr, span_find(all, '='));
 }
 
-static bool holds_nul(struct span s)
-{
-	return span_find(s, '\0') < s.len;
-}
-
 static char *entry_make(struct span name, struct span value)
 {
 	char *entry = must_alloc(name.len + value.len + 2);
@@ -69,8 +65,8 @@ int env_set(struct env *v, struct span name, struct span value)
 {
 	size_t place;
 
-	if (!name.len || span_find(name, '=') < name.len || holds_nul(name) ||
-	    holds_nul(value))
+	if (!name.len || span_has(name, '=') || span_has(name, '\0') ||
+	    span_has(value, '\0'))
 		return -EINVAL;
 	place = place_find(v, name);
 	if (place) {
@@ -128,9 +124,8 @@ static size_t name_len(struct span s)
 	char c;
 
 	for (; i < s.len; i++) {
-		c = span_lower_char(s.ptr[i]);
-		if (c != '_' && !(c >= 'a' && c <= 'z') &&
-		    !(i && c >= '0' && c <= '9'))
+		c = s.ptr[i];
+		if (c != '_' && !char_is_letter(c) && !(i && char_is_digit(c)))
 			break;
 	}
 	return i;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "src/base/buf.h"
+#include "src/base/chars.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
 #include "src/base/fd.h"
@@ -114,9 +115,8 @@ static bool name_is_plain(struct span name)
 	char c;
 
 	for (i = 0; i < name.len; i++) {
-		c = span_lower_char(name.ptr[i]);
-		if (c != '_' && !(c >= 'a' && c <= 'z') &&
-		    !(i && c >= '0' && c <= '9'))
+		c = name.ptr[i];
+		if (c != '_' && !char_is_letter(c) && !(i && char_is_digit(c)))
 			return false;
 	}
 	return name.len > 0;
@@ -273,8 +273,7 @@ static int put_envs(struct buf *to, const struct json *envs, struct diag *d)
 
 	while (!r && (v = json_next(envs, &cursor, &name))) {
 		text = json_text(v);
-		if (!name_is_plain(name) || !text.ptr ||
-		    span_find(text, '\0') < text.len)
+		if (!name_is_plain(name) || !text.ptr || span_has(text, '\0'))
 			return diag_set(d, 0, 0,
 					"envs has \"%.*s\", expected names of "
 					"variables with texts",

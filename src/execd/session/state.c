@@ -100,7 +100,7 @@ bool state_read(struct span bytes, const char *mark, struct state *ret)
 	struct state found;
 	bool any = false;
 
-	if (span_find(bytes, '\0') < bytes.len)
+	if (span_has(bytes, '\0'))
 		return false;
 	while (state_next(&bytes, span_str(mark), &found)) {
 		*ret = found;

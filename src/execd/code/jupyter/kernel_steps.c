@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "src/base/buf.h"
+#include "src/base/chars.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
@@ -113,10 +114,8 @@ static bool is_id(struct span id)
 	size_t i;
 
 	for (i = 0; i < id.len; i++)
-		if (!(id.ptr[i] >= '0' && id.ptr[i] <= '9') &&
-		    !(span_lower_char(id.ptr[i]) >= 'a' &&
-		      span_lower_char(id.ptr[i]) <= 'z') &&
-		    id.ptr[i] != '-' && id.ptr[i] != '_')
+		if (!char_is_alnum(id.ptr[i]) && id.ptr[i] != '-' &&
+		    id.ptr[i] != '_')
 			return false;
 	return id.len && id.len <= KERNEL_ID_MAX;
 }
