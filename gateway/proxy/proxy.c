@@ -18,8 +18,6 @@
 #include "src/role/listeners.h"
 #include "src/wire/socks5.h"
 
-enum { READ_BYTES = 4096 };
-
 /* -- whom it is for -------------------------------------------------------- */
 
 void proxy_addresses(struct addr ret[PROXY_ADDRS])
@@ -168,27 +166,15 @@ static bool proxy_recognise(struct session *s)
 
 void proxy_on_client(struct session *s)
 {
-	char *room;
-	ssize_t n;
+	enum session_read was;
 
-	for (;;) {
-		if (buf_reserve(&s->in, READ_BYTES, &room)) {
-			session_refuse(s, AUDIT_REASON_MALFORMED);
-			return;
-		}
-		n = stream_read(s->client, room, READ_BYTES);
-		if (n == STREAM_AGAIN)
-			return;
-		if (n <= 0) {
-			if (buf_len(&s->in))
-				session_audit(s, AUDIT_REASON_CLIENT_ABORTED);
-			session_free(s);
-			return;
-		}
-		buf_commit(&s->in, (size_t)n);
+	while ((was = session_read(s)) == SESSION_READ_SOME)
 		if (proxy_recognise(s))
 			return; /* s may be gone */
-	}
+	if (was == SESSION_READ_FULL)
+		session_refuse(s, AUDIT_REASON_MALFORMED);
+	else if (was != SESSION_READ_NONE)
+		session_abandoned(s);
 }
 
 void proxy_start(struct session *s)

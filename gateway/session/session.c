@@ -462,33 +462,47 @@ static bool session_recognise(struct session *s)
 	return true;
 }
 
+enum session_read session_read(struct session *s)
+{
+	char *room;
+	ssize_t n;
+
+	if (buf_reserve(&s->in, SNIFF_READ_BYTES, &room))
+		return SESSION_READ_FULL;
+	n = stream_read(s->client, room, SNIFF_READ_BYTES);
+	if (n == STREAM_AGAIN)
+		return SESSION_READ_NONE;
+	if (n == 0)
+		return SESSION_READ_END;
+	if (n < 0)
+		return SESSION_READ_BROKEN;
+	buf_commit(&s->in, (size_t)n);
+	return SESSION_READ_SOME;
+}
+
+void session_abandoned(struct session *s)
+{
+	if (buf_len(&s->in))
+		session_audit(s, AUDIT_REASON_CLIENT_ABORTED);
+	session_free(s);
+}
+
 static void session_sniff(struct session *s)
 {
-	ssize_t n;
-	char *room;
+	enum session_read was;
 
-	for (;;) {
-		if (buf_reserve(&s->in, SNIFF_READ_BYTES, &room)) {
-			session_alert(s, AUDIT_REASON_MALFORMED,
-				      ALERT_DECODE_ERROR);
-			return;
-		}
-		n = stream_read(s->client, room, SNIFF_READ_BYTES);
-		if (n == STREAM_AGAIN)
-			return;
-		if (n == 0 && !buf_len(&s->in) && opening_client_ended(s))
-			return; /* s may be gone */
-		if (n <= 0) {
-			if (buf_len(&s->in))
-				session_audit(s, AUDIT_REASON_CLIENT_ABORTED);
-			session_free(s);
-			return;
-		}
-		buf_commit(&s->in, (size_t)n);
+	while ((was = session_read(s)) == SESSION_READ_SOME) {
 		opening_client_spoke(s);
 		if (session_recognise(s))
 			return; /* s may be gone */
 	}
+	if (was == SESSION_READ_FULL)
+		session_alert(s, AUDIT_REASON_MALFORMED, ALERT_DECODE_ERROR);
+	else if (was == SESSION_READ_END && !buf_len(&s->in) &&
+		 opening_client_ended(s))
+		return; /* s may be gone */
+	else if (was != SESSION_READ_NONE)
+		session_abandoned(s);
 }
 
 static void on_client(struct stream *stream, void *ctx, unsigned events)

@@ -121,3 +121,15 @@ void session_open(struct session *s);
 void session_audit(struct session *s, enum audit_reason reason);
 /* The same, and a reset. */
 void session_refuse(struct session *s, enum audit_reason reason);
+
+/* Before it is known what the client speaks: its bytes, into s->in. */
+enum session_read {
+	SESSION_READ_NONE, /* nothing for now */
+	SESSION_READ_SOME,
+	SESSION_READ_FULL, /* more than any beginning has */
+	SESSION_READ_END,
+	SESSION_READ_BROKEN,
+};
+enum session_read session_read(struct session *s);
+/* The client is gone; a record if it had said something. s is gone, too. */
+void session_abandoned(struct session *s);
