@@ -95,6 +95,13 @@ def open_lab(tag="", config=None, prepare=None):
         lab.down()
 
 
+@pytest.fixture(autouse=True)
+def only_new_records():
+    """A test sees no record of what another one did."""
+    for lab in Lab.all:
+        lab.mark()
+
+
 @pytest.fixture(scope="session")
 def lab():
     with open_lab() as lab:

@@ -129,6 +129,8 @@ class Admin:
 
 
 class Lab:
+    all = []  # those that are up
+
     def __init__(self, sandboxes=2, config=None, tag=""):
         """tag tells labs apart that live at the same time."""
         self.prefix = f"spl{os.getpid() % 10000}{tag}"
@@ -138,6 +140,7 @@ class Lab:
         self.run_dir, self.state = self.tmp / "run", self.tmp / "state"
         self.policies = self.tmp / "policies"
         self.audit_path = self.tmp / "audit.jsonl"
+        self.audit_mark = (0, 0)
         self.extra_config = config or {}
         self.procs, self.daemon = [], None
         self.sandboxes = [Sandbox(self, i + 1) for i in range(sandboxes)]
@@ -145,6 +148,7 @@ class Lab:
 
     # -- network ---------------------------------------------------------
     def up(self):
+        Lab.all.append(self)
         for ns in (self.gw, self.org):
             run("ip", "netns", "add", ns)
             run("ip", "-n", ns, "link", "set", "lo", "up")
@@ -259,6 +263,8 @@ class Lab:
         raise KeyError(name)
 
     def down(self):
+        if self in Lab.all:
+            Lab.all.remove(self)
         try:
             if self.daemon:
                 self.stop()
@@ -319,19 +325,35 @@ class Lab:
         status, reply = self.admin.call("PUT", f"/v1/bindings/{binding['name']}", binding)
         assert status in (200, 201), reply
 
+    def mark(self):
+        """What was recorded until now is nothing to records() and record().
+
+        Done before each test; a test that looks for the record of something it
+        did before in the same words does it again."""
+        if self.audit_path.exists():
+            stat = self.audit_path.stat()
+            self.audit_mark = (stat.st_ino, stat.st_size)
+
     def records(self, **match):
-        """Audit records that have all these members."""
+        """Audit records since the mark that have all these members."""
         if not self.audit_path.exists():
             return []
+        with open(self.audit_path, "rb") as file:
+            inode, size = self.audit_mark
+            stat = os.fstat(file.fileno())
+            if stat.st_ino == inode and stat.st_size >= size:  # else it was rotated
+                file.seek(size)
+            # the last line may be on its way
+            lines = file.read().rpartition(b"\n")[0].splitlines()
         found = []
-        for line in self.audit_path.read_text().splitlines():
+        for line in lines:
             record = json.loads(line)
             if all(record.get(k) == v for k, v in match.items()):
                 found.append(record)
         return found
 
     def record(self, **match):
-        """The newest such record; waits for it a little."""
+        """The newest such record since the mark; waits for it a little."""
         return self.wait(lambda: self.records(**match), 5, f"an audit record {match}")[-1]
 
 

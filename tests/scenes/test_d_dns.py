@@ -156,9 +156,10 @@ def test_names_come_back_as_they_were_asked(sandbox):
 # -- what is answered ----------------------------------------------------------
 
 def test_ttls_have_a_floor_and_a_ceiling(sandbox):
-    assert dig(sandbox, "zero.dns.test", "A").ttls == {5}
-    assert dig(sandbox, "long.dns.test", "A").ttls == {3600}
-    assert 290 <= max(dig(sandbox, "plain.dns.test", "A").ttls) <= 300
+    # what an answer has left, counted down while it is kept
+    for name, most in (("zero", 5), ("long", 3600), ("plain", 300)):
+        ttl = max(dig(sandbox, f"{name}.dns.test", "A").ttls)
+        assert max(1, most - 20) <= ttl <= most, name
 
 
 def test_answers_are_kept(sandbox, asked):

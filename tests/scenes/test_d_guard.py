@@ -4,6 +4,7 @@ service bindings, other resolvers, names made up under a wildcard."""
 import base64
 import json
 import os
+import threading
 import time
 
 import pytest
@@ -286,18 +287,30 @@ def test_made_up_names_carry_little_out(lab, neighbour, asked):
     with lab.policy([{"action": "allow", "target": "*.tunnel.test"}]):
         before = dns_status(lab)["limited"]
         names = [f"{c}.tunnel.test" for c in chunks(1000, 30)]
+        began = time.monotonic()
         codes = ask_all(neighbour, names, 16)
         # a minute's worth, and what the time it took adds
-        assert codes[5] + codes[3] == 1000 and 120 <= codes[3] <= 160, codes
+        most = 125 + 2 * (time.monotonic() - began)
+        assert codes[5] + codes[3] == 1000 and 120 <= codes[3] <= most, (codes, most)
         assert dns_status(lab)["limited"] - before == codes[5]
         log = (lab.tmp / "zone.json.log").read_text()
         assert log.count(".tunnel.test ") == codes[3]
         record = lab.record(kind="dns", reason="dns_limit")
         assert record["sandbox"] == neighbour.id and record["verdict"] == "deny"
-        # neither in the ClientHello or Host of a connection
-        name = next(chunks(1, 30)) + ".tunnel.test"
-        status, body, _ = neighbour.curl("--resolve", f"{name}:80:{PUBLIC}", f"http://{name}/")
-        assert status == 429 and log == (lab.tmp / "zone.json.log").read_text(), body
+        # neither in the ClientHello or Host of a connection, while nothing is left
+        more = threading.Thread(target=ask_all, args=(
+            neighbour, [f"{c}.tunnel.test" for c in chunks(1000, 30)], 16))
+
+        def refused():
+            name = next(chunks(1, 30)) + ".tunnel.test"
+            status, _, _ = neighbour.curl("--resolve", f"{name}:80:{PUBLIC}", f"http://{name}/")
+            return name if status == 429 else None
+        more.start()
+        try:
+            name = lab.wait(refused, 10, "a refusal")
+            assert name not in (lab.tmp / "zone.json.log").read_text()
+        finally:
+            more.join()
 
 
 def test_long_names_and_many_labels_stay_here(lab, sandbox, asked):

@@ -27,7 +27,12 @@ def serve(family, address):
     s.bind((address, int(sys.argv[1]))); s.listen(8)
     while True:
         c, peer = s.accept()
-        c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 11\\r\\n\\r\\nnode itself')
+        try:
+            c.settimeout(2)
+            c.recv(65536)  # closed with something unread, the answer might be lost
+            c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 11\\r\\n\\r\\nnode itself')
+        except OSError:
+            pass
         c.close()
 threading.Thread(target=serve, args=(socket.AF_INET6, '::'), daemon=True).start()
 serve(socket.AF_INET, '0.0.0.0')
@@ -92,9 +97,10 @@ def lab():
         run("ip", "netns", "exec", lab.gw, "nft", "add table inet of_the_operator; add chain inet "
             "of_the_operator c { type filter hook input priority 10; }; add rule inet of_the_operator "
             "c counter accept")
-        time.sleep(0.3)
-        r = run("ip", "netns", "exec", lab.org, "curl", "-s", f"http://{GATEWAY_O4}:8080/")
-        assert r.stdout == "node itself"  # others do reach it
+        # others do reach it
+        lab.wait(lambda: run("ip", "netns", "exec", lab.org, "curl", "-s", "--max-time", "3",
+                             f"http://{GATEWAY_O4}:8080/", check=False).stdout == "node itself", 10,
+                 "the node's service")
         yield lab
 
 
@@ -204,9 +210,9 @@ def test_nothing_but_tcp_and_dns_leaves(lab, sandbox, neighbour, kind, version):
 def test_sandboxes_cannot_reach_each_other(lab, sandbox, neighbour, version):
     server = neighbour.popen("/usr/bin/python3", "-c", SERVICE, "8081")
     try:
-        time.sleep(0.3)
         where = neighbour.v4 if version == 4 else f"[{neighbour.v6}]"
-        assert neighbour.run("curl", "-sg", f"http://{where}:8081/").stdout == "node itself"
+        lab.wait(lambda: neighbour.run("curl", "-sg", "--max-time", "3", f"http://{where}:8081/").stdout
+                 == "node itself", 10, "the neighbour's service")
         with open_policy(lab):
             r = sandbox.run("curl", "-sSg", "--max-time", "3", "-H", f"X: {MARK}", f"http://{where}:8081/")
             assert "node itself" not in r.stdout and (r.returncode or "denied" in r.stdout)

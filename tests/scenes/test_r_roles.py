@@ -164,7 +164,8 @@ def test_what_was_taken_back_while_control_was_gone_is_gone(lab, sandbox, neighb
 LOAD = """
 import http.client, ssl, os, sys, time
 c = ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"])
-end, good, bad, gap, last, n = time.time() + float(sys.argv[1]), 0, 0, 0.0, time.time(), 0
+began = last = time.time()
+end, good, bad, gap, calm, n = began + 30, 0, 0, 0.0, 0.0, 0
 conn = None
 while time.time() < end:
     n += 1
@@ -176,14 +177,19 @@ while time.time() < end:
         r.read()
         assert r.status == 200, r.status
         good += 1
+        if good == 1:  # from now on
+            began = last = time.time()
+            end = began + float(sys.argv[1])
         gap, last = max(gap, time.time() - last), time.time()
+        if last - began < 1:
+            calm = gap
         if n % 20 == 0:
             conn.close(); conn = None
     except Exception as e:
-        bad += 1
+        bad += good > 0
         conn = None
         time.sleep(0.02)
-print(good, bad, round(gap, 2))
+print(good, bad, round(gap, 2), round(calm, 2))
 """
 
 
@@ -192,7 +198,9 @@ def test_killed_under_load(lab, sandbox, role, origin_seen):
     """Service is back within a second, and what arrived was decided and injected."""
     clients = [sandbox.popen("/usr/bin/python3", "-c", LOAD, "4", role, stdout=-1, text=True)
                for _ in range(4)]
-    time.sleep(1.5)
+    # all are served, and a second more
+    lab.wait(lambda: len(origin_seen(path=f"/load/{role}")) >= 50, 20, "the load")
+    time.sleep(1)
     old = lab.role_pid(role)
     os.kill(old, signal.SIGKILL)
     name = f"under-load-{role}"
@@ -201,12 +209,13 @@ def test_killed_under_load(lab, sandbox, role, origin_seen):
              in (200, 201), 5, "an acknowledged write")
     results = [p.communicate(timeout=30)[0].split() for p in clients]
     assert lab.wait(lambda: _pid_or_none(lab, role, old), 5, "the new role")
-    for good, bad, gap in results:
-        assert int(good) > 50 and float(gap) < 1.5, results
+    for good, bad, gap, calm in results:
+        # as fast as a busy machine is
+        assert int(good) > 20 and float(gap) < 1.5 + 2 * float(calm), results
         if role != "gateway":  # what is in force needs neither vault nor control
             assert int(bad) == 0, results
     requests = origin_seen(path=f"/load/{role}")
-    assert len(requests) >= sum(int(good) for good, _, _ in results)
+    assert len(requests) >= sum(int(good) for good, *_ in results)
     assert all(dict(r["headers"]).get("Authorization") == f"Bearer {SECRET}" for r in requests)
     names = [c["name"] for c in lab.admin.get("/v1/credentials")["credentials"]]
     assert name in names
