@@ -660,10 +660,11 @@ def test_1000_idle_tunnels(lab, sandbox, capsys):
 
 def test_keepalive_on_both_legs(lab, sandbox):
     with held(sandbox, "tcp.b.test", 7005):
-        time.sleep(0.6)
-        out = run("ip", "netns", "exec", lab.gw, "ss", "-Htno", "( dport = :7005 or sport = :7005 )").stdout
-        lines = [line for line in out.splitlines() if "ESTAB" in line]
-        assert len(lines) == 2 and all("keepalive" in line for line in lines), out
+        def probed():
+            out = run("ip", "netns", "exec", lab.gw, "ss", "-Htno", "( dport = :7005 or sport = :7005 )").stdout
+            lines = [line for line in out.splitlines() if "ESTAB" in line]
+            return len(lines) == 2 and all("keepalive" in line for line in lines)
+        lab.wait(probed, 10, "a timer on either leg")
 
 
 def test_idle_tunnel_lives_as_long_as_it_is_told(lab, sandbox, records):
