@@ -849,7 +849,7 @@ def test_works_in_the_sandbox_of_the_unit(lab):
     sandbox = lab.sandboxes[0]
     place = lab.tmp / "alternatives-of-legacy"
     place.mkdir()
-    unit = SOURCE / "deploy" / "systemd" / "sallyport.service"
+    unit = SOURCE / "deploy" / "systemd" / "sallyport.service.in"
     with lab.policy(BOTH):
         lab.stop()
         try:
