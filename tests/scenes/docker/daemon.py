@@ -53,7 +53,14 @@ class Docker:
             if ids:
                 self.cli("rm", "-f", *ids, check=False)
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.unmount()
+        shutil.rmtree(self.folder)
+
+    def unmount(self):
+        """What a daemon leaves: its data on itself, the network of host containers."""
+        places = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for place in reversed([p for p in places if p.startswith(f"{self.folder}/")]):
+            run("umount", place)
 
     def log(self):
         return (self.folder / "dockerd.log").read_text(errors="replace")[-4000:]
