@@ -94,10 +94,10 @@ static int bindings_check(const struct control *c, const struct wish *w,
 	return r;
 }
 
-static bool box_is_there(const struct control *c, const struct wish *w)
+static const struct box *box_of(const struct control *c, const struct wish *w)
 {
-	return c->lifecycle &&
-	       boxes_find(&c->lifecycle->boxes, span_str(w->id));
+	return c->lifecycle ? boxes_find(&c->lifecycle->boxes, span_str(w->id))
+			    : NULL;
 }
 
 static enum change_step wish_store(struct control *c, const struct wish *w,
@@ -124,9 +124,15 @@ static enum change_step create_check(struct control *c, void *data,
 				     struct refusal *no)
 {
 	struct wish *w = data;
+	const struct box *b = box_of(c, w);
 
-	if (!box_is_there(c, w))
+	if (!b)
 		return api_refuse(no, 404, "NOT_FOUND", "sandbox not found");
+	/* its vault is deleted, or soon will be: another one would outlive it
+	 */
+	if (b->state == BOX_STOPPING)
+		return api_refuse(no, 409, "STOPPING",
+				  "the sandbox is being removed");
 	if (wish_state(c, w))
 		return api_refuse(no, 409, "EXISTS",
 				  "credential vault already exists");

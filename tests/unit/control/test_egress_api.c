@@ -9,6 +9,7 @@
 
 #include "src/control/egress/net_policy_change.h"
 #include "src/control/egress/vault_scope_change.h"
+#include "src/control/lifecycle/lifecycle.h"
 
 #define ONE    "11111111-1111-4111-8111-111111111111"
 #define PLAIN  "22222222-2222-4222-8222-222222222222"
@@ -152,7 +153,7 @@ static const struct call *ask_with(struct rig *rig, const char *method,
 
 #define OF(id, token)                                                         \
 	"X-Sallyport-Sandbox: " id "\r\nOPENSANDBOX-EGRESS-AUTH: " token "\r" \
-									 "\n"
+	"\n"
 
 static const struct call *ask(struct rig *rig, const char *method,
 			      const char *path, const char *body)
@@ -661,6 +662,14 @@ static void all_of_it__goes_with_the_sandbox(void **state)
 	assert_null(fake_value(&rig->vault, ONE, RECORD_CREDENTIAL, "c"));
 	assert_string_equal(buf_peek(fake_bindings(&rig->gateway, ONE)).ptr,
 			    "{\"revision\":0,\"bindings\":[]}");
+	/* who has that id next finds nothing */
+	assert_says(ask(rig, "GET", "/credential-vault", NULL), 404,
+		    "credential vault not found\n");
+	assert_call(ask(rig, "POST", "/credential-vault", "{}"), 201,
+		    "{\"revision\":1,\"credentials\":[],\"bindings\":[]}");
+	gone_status = 0;
+	vault_scope_change_remove(rig->control, SPAN(ONE), on_gone, rig);
+	RIG_UNTIL(rig, gone_status);
 	gone_status = 0;
 	net_policy_change_remove(rig->control, SPAN(ONE), on_gone, rig);
 	RIG_UNTIL(rig, gone_status);
@@ -675,6 +684,22 @@ static void all_of_it__goes_with_the_sandbox(void **state)
 	net_policy_change_remove(rig->control, SPAN(ONE), on_gone, rig);
 	RIG_UNTIL(rig, gone_status);
 	assert_int_equal(gone_status, 404);
+}
+
+/* Between the vault's end and the record's nothing comes to be that nobody
+ * would remove. */
+static void vault__is_not_made_for_a_sandbox_that_goes(void **state)
+{
+	struct rig *rig = *state;
+	struct box *b = boxes_find(&rig->control->lifecycle->boxes, SPAN(ONE));
+
+	box_set_state(b, BOX_STOPPING, "", "It goes.", 1);
+	assert_says(ask(rig, "POST", "/credential-vault",
+			"{\"credentials\":[" CREDENTIAL("c") "]}"),
+		    409, "the sandbox is being removed\n");
+	assert_null(fake_value(&rig->vault, ONE, RECORD_CREDENTIAL, "c"));
+	box_set_state(b, BOX_RUNNING, "", "It stays.", 2);
+	assert_call(ask(rig, "POST", "/credential-vault", "{}"), 201, NULL);
 }
 
 /* A change that the vault does not take is told as text. */
@@ -710,6 +735,7 @@ int main(void)
 		IN_RIG(vault__holds_the_policy),
 		IN_RIG(vault__outlives_control),
 		IN_RIG(all_of_it__goes_with_the_sandbox),
+		IN_RIG(vault__is_not_made_for_a_sandbox_that_goes),
 		IN_RIG(vault__that_fails_is_text),
 	};
 
