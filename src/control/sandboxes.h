@@ -27,7 +27,8 @@ enum {
 	SANDBOXES_MAX = 65536,
 	SANDBOX_ID_MAX = 128,
 	SANDBOX_LABELS_MAX = 64,
-	SANDBOX_LABEL_MAX = 256, /* bytes of a key or a value */
+	SANDBOX_LABEL_MAX = 320, /* bytes of a key or a value; a key as
+				    Kubernetes has them is 317 at most */
 };
 
 enum sandbox_lock {

@@ -30,11 +30,11 @@ static struct json *body_read(struct httpd_request *r)
 	struct diag d = { 0 };
 
 	if (json_parse(httpd_body(r), &j, &d))
-		httpd_reply_error(r, 422, INVALID,
+		httpd_reply_error(r, 400, INVALID,
 				  "the body is no JSON: line %u, column %u: %s",
 				  d.line, d.col, d.msg);
 	else if (json_kind(j) != JSON_KIND_OBJECT)
-		httpd_reply_error(r, 422, INVALID,
+		httpd_reply_error(r, 400, INVALID,
 				  "the body: expected an object, found %s",
 				  json_kind_name(json_kind(j)));
 	else
@@ -59,23 +59,30 @@ static int member_check(struct span name, const struct json *value,
 		return metadata_check(name, SPAN_NONE, no);
 	if (json_kind(value) != JSON_KIND_STRING)
 		return lifecycle_error_set(
-			no, 422, INVALID,
+			no, 400, INVALID,
 			"%.*s: expected a string or null, found %s",
 			SPAN_FMT(span_of(name.ptr, MIN(name.len, (size_t)64))),
 			json_kind_name(json_kind(value)));
 	return metadata_check(name, text, no);
 }
 
-static int patch_check(const struct json *body, struct lifecycle_error *no)
+static int patch_check(const struct box *b, const struct json *body,
+		       struct lifecycle_error *no)
 {
+	size_t names = map_count(&b->metadata);
 	const struct json *value;
 	void *cursor = NULL;
 	struct span name;
 	int r = 0;
 
-	while (!r && (value = json_next(body, &cursor, &name)))
+	while (!r && (value = json_next(body, &cursor, &name))) {
 		r = member_check(name, value, no);
-	return r;
+		if (json_kind(value) == JSON_KIND_NULL)
+			names -= map_find(&b->metadata, name) != NULL;
+		else
+			names += map_find(&b->metadata, name) == NULL;
+	}
+	return r ? r : metadata_check_count(names, no);
 }
 
 static bool edit_metadata(void *data, struct box *b)
@@ -137,7 +144,7 @@ void lifecycle_metadata_patch(void *ctx, struct httpd_request *r)
 	body = body_read(r);
 	if (!body)
 		return;
-	if (patch_check(body, &no)) {
+	if (patch_check(b, body, &no)) {
 		lifecycle_refuse(r, &no);
 		return;
 	}
@@ -218,7 +225,7 @@ static bool expiry_read(struct httpd_request *r, uint64_t max_s, uint64_t *ret)
 	if (!body)
 		return false;
 	if (!rfc3339_parse(text, ret)) {
-		httpd_reply_error(r, 422, INVALID,
+		httpd_reply_error(r, 400, INVALID,
 				  "expiresAt: expected a time such as "
 				  "2030-01-31T12:00:00Z");
 		return false;

@@ -44,7 +44,7 @@ static bool name_read(struct httpd_request *r, char *dst, size_t size)
 		return true;
 	if (json_parse(text, &body, NULL) ||
 	    json_kind(body) != JSON_KIND_OBJECT) {
-		httpd_reply_error(r, 422, INVALID,
+		httpd_reply_error(r, 400, INVALID,
 				  "the body: expected a JSON object");
 		return false;
 	}
@@ -53,7 +53,7 @@ static bool name_read(struct httpd_request *r, char *dst, size_t size)
 		return true;
 	name = json_text(member);
 	if (!name.len || !span_copy(name, dst, size)) {
-		httpd_reply_error(r, 422, INVALID,
+		httpd_reply_error(r, 400, INVALID,
 				  "name: expected a string of 1 to %zu bytes",
 				  size - 1);
 		return false;

@@ -91,8 +91,10 @@ void step_container(struct creation *c)
 
 	container_name(c->id, name);
 	platform_put(c->q->box, platform, sizeof(platform));
-	if (body_make(c, &body))
-		creation_fail(c, 422, "SANDBOX::INVALID_PARAMETER",
+	(void)snprintf(path, sizeof(path), "/containers/create?name=%s%s", name,
+		       platform);
+	if (body_make(c, &body)) {
+		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
 			      "the request is too large");
 	else
 		creation_ask(c, "POST", buf_peek(&body), on_made,

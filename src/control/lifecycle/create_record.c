@@ -83,7 +83,7 @@ void step_record(struct creation *c)
 	twin = box_twin(b);
 	if (!twin) {
 		network_give_back(l->network, clock_ms(), &b->v4);
-		creation_fail(c, 422, "SANDBOX::INVALID_PARAMETER",
+		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
 			      "the request is too large");
 		return;
 	}

@@ -52,14 +52,14 @@ int lifecycle_error_set(struct lifecycle_error *no, unsigned status,
 	return -EINVAL;
 }
 
-/* 422: the body is not of the form that the contract gives. */
+/* 400: the body is not of the form that the contract gives. */
 static int want(struct reading *rd, const struct json *m, enum json_kind kind,
 		const char *path)
 {
 	if (json_kind(m) == kind)
 		return 0;
 	return lifecycle_error_set(
-		rd->no, 422, INVALID, "%s: expected %s, found %s", path,
+		rd->no, 400, INVALID, "%s: expected %s, found %s", path,
 		json_kind_name(kind), json_kind_name(json_kind(m)));
 }
 
@@ -118,11 +118,11 @@ static int read_image(struct reading *rd)
 	if (r)
 		return r;
 	if (!image && !snapshot.len)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "one of \"image\" and "
 					   "\"snapshotId\" is needed");
 	if (image && snapshot.len)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "\"image\" and \"snapshotId\" are "
 					   "both given, one is expected");
 	rd->q->box->snapshot_id = keep(rd, snapshot);
@@ -134,7 +134,7 @@ static int read_image(struct reading *rd)
 	if (r)
 		return r;
 	if (!uri.len)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "image.uri is empty");
 	rd->q->box->image = keep(rd, uri);
 	return read_registry_auth(rd, image);
@@ -154,11 +154,11 @@ static int read_entrypoint(struct reading *rd)
 	if (r)
 		return r;
 	if (!count && !b->snapshot_id.len)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "entrypoint: at least one word is "
 					   "needed with an image");
 	if (count > LIST_MAX)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "entrypoint: %zu words, at most %d",
 					   count, LIST_MAX);
 	b->entrypoint_count = (unsigned)(count ? count : ARRAY_LEN(idle));
@@ -252,7 +252,7 @@ static int read_timeout(struct reading *rd)
 	if (!t)
 		return 0;
 	if (!json_u64(t, &seconds) || seconds < TIMEOUT_MIN_S)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "timeout: expected whole seconds, "
 					   "at least %d",
 					   TIMEOUT_MIN_S);
@@ -316,7 +316,9 @@ static int read_metadata(struct reading *rd)
 		if (!r)
 			box_set_metadata(rd->q->box, name, json_text(value));
 	}
-	return r;
+	return r ? r
+		 : metadata_check_count(map_count(&rd->q->box->metadata),
+					rd->no);
 }
 
 static int read_extensions(struct reading *rd)
@@ -387,7 +389,7 @@ static int read_credential_proxy(struct reading *rd)
 		return r;
 	b->credential_proxy = json_bool(json_find(m, "enabled"));
 	if (b->credential_proxy && !b->has_policy)
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "credentialProxy.enabled needs a "
 					   "networkPolicy");
 	return 0;
@@ -411,7 +413,7 @@ static int read_volumes(struct reading *rd)
 		return 0;
 	r = want(rd, m, JSON_KIND_ARRAY, "volumes");
 	if (!r && json_count(m) > LIST_MAX)
-		r = lifecycle_error_set(rd->no, 422, INVALID,
+		r = lifecycle_error_set(rd->no, 400, INVALID,
 					"volumes: %zu of them, at most %d",
 					json_count(m), LIST_MAX);
 	if (r)
@@ -463,7 +465,7 @@ static int keep_request(struct reading *rd)
 				      json_find_some(rd->body, kept[i]));
 	json_close(&o);
 	if (json_done(&o))
-		return lifecycle_error_set(rd->no, 422, INVALID,
+		return lifecycle_error_set(rd->no, 400, INVALID,
 					   "the request is too large");
 	rd->q->box->request = keep(rd, buf_peek(&text));
 	return 0;
@@ -489,7 +491,7 @@ static int read_all(struct reading *rd)
 		r = readers[i](rd);
 	if (!r && (arena_overflowed(&rd->q->arena) ||
 		   arena_overflowed(&rd->q->box->arena)))
-		r = lifecycle_error_set(rd->no, 422, INVALID,
+		r = lifecycle_error_set(rd->no, 400, INVALID,
 					"the request is too large");
 	return r;
 }
@@ -504,7 +506,7 @@ int create_request_parse(struct span body, const struct create_limits *limits,
 	int r;
 
 	if (json_parse(body, &j, &d))
-		return lifecycle_error_set(no, 422, INVALID,
+		return lifecycle_error_set(no, 400, INVALID,
 					   "the body is no JSON: %s", d.msg);
 	rd.body = j;
 	rd.q = must_alloc(sizeof(*rd.q));

@@ -82,3 +82,12 @@ int metadata_check(struct span name, struct span value,
 			      value);
 	return 0;
 }
+
+int metadata_check_count(size_t names, struct lifecycle_error *no)
+{
+	if (names <= METADATA_NAMES_MAX)
+		return 0;
+	return lifecycle_error_set(no, 400, "SANDBOX::INVALID_METADATA_LABEL",
+				   "metadata: %zu names, at most %d", names,
+				   METADATA_NAMES_MAX);
+}

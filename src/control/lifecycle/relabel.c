@@ -3,11 +3,17 @@
 
 #include "src/control/lifecycle/relabel.h"
 
+#include <assert.h>
+
 #include "src/base/buf.h"
 #include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/lifecycle/lifecycle.h"
+#include "src/control/lifecycle/metadata.h"
 #include "src/text/json.h"
+
+static_assert((int)METADATA_NAMES_MAX == (int)SANDBOX_LABELS_MAX,
+	      "what a request may have fits");
 
 enum { TEXT_MAX = 1024 * 1024 };
 

@@ -181,5 +181,5 @@ def test_refused(make):
     assert refused.value.error.code == "DOCKER::SANDBOX_IMAGE_PULL_FAILED"
     with pytest.raises(SandboxApiException) as refused:
         make(timeout=timedelta(seconds=1))
-    assert refused.value.status_code == 422 and refused.value.request_id
+    assert refused.value.status_code == 400 and refused.value.request_id
     assert VERSION < (1, 1) or "timeout" in str(refused.value)

@@ -363,11 +363,51 @@ static void metadata__is_patched(void **state)
 		    400, "SANDBOX::INVALID_METADATA_LABEL");
 	assert_call(
 		ask(rig, "PATCH", "/sandboxes/" ONE "/metadata", "{\"a\":1}"),
-		422, "expected a string or null");
-	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata", "[]"), 422,
+		400, "expected a string or null");
+	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata", "[]"), 400,
 		    "expected an object");
 	assert_call(ask(rig, "PATCH", "/sandboxes/" NOBODY "/metadata", "{}"),
 		    404, "DOCKER::SANDBOX_NOT_FOUND");
+}
+
+/* As many names as the registry has room for, as long as they may be. */
+static void metadata__has_bounds(void **state)
+{
+	struct rig *rig = *state;
+	char long_name[512], body[4096];
+	size_t at;
+	unsigned i;
+
+	memset(long_name, 'a', sizeof(long_name));
+	for (i = 63; i < 253; i += 64)
+		long_name[i] = '.';
+	long_name[253] = '/';
+	long_name[254 + 63] = '\0';
+	snprintf(body, sizeof(body), "{\"%s\":\"v\"}", long_name);
+	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata", body), 200,
+		    long_name);
+	/* two were there */
+	at = (size_t)snprintf(body, sizeof(body), "{\"team\":null");
+	for (i = 0; i < 63; i++)
+		at += (size_t)snprintf(body + at, sizeof(body) - at,
+				       ",\"n%u\":\"v\"", i);
+	snprintf(body + at, sizeof(body) - at, "}");
+	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata", body), 400,
+		    "\"metadata: 65 names, at most 64\"");
+	snprintf(body + at, sizeof(body) - at, ",\"a.io/b\":null}");
+	assert_call(ask(rig, "PATCH", "/sandboxes/" ONE "/metadata", body), 200,
+		    "\"n62\"");
+	snprintf(body + at, sizeof(body) - at, ",\"n63\":\"\",\"n64\":\"\"}");
+	memcpy(strstr(body, "null"), "\"me\"", 4);
+	at = (size_t)snprintf(long_name, sizeof(long_name), "%s",
+			      "{\"image\":{\"uri\":\"b\"},\"entrypoint\":["
+			      "\"a\"],\"resourceLimits\":{},\"metadata\":");
+	memmove(body + at, body, strlen(body) + 1);
+	memcpy(body, long_name, at);
+	strcat(body, "}");
+	assert_call(ask(rig, "POST", "/sandboxes", body), 400,
+		    "\"metadata: 66 names, at most 64\"");
+	assert_false(engine_was_asked("POST /v1.41/containers/create"));
 }
 
 static void expiry__is_renewed(void **state)
@@ -390,10 +430,10 @@ static void expiry__is_renewed(void **state)
 		    400, "more than 86400 s ahead");
 	assert_call(ask(rig, "POST", "/sandboxes/" ONE "/renew-expiration",
 			"{\"expiresAt\":\"tomorrow\"}"),
-		    422, "expiresAt");
+		    400, "expiresAt");
 	assert_call(
 		ask(rig, "POST", "/sandboxes/" ONE "/renew-expiration", NULL),
-		422, "no JSON");
+		400, "no JSON");
 	/* manual cleanup */
 	assert_call(
 		ask(rig, "POST", "/sandboxes/" TWO "/renew-expiration", body),
@@ -473,7 +513,7 @@ static void create__is_checked_first(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_call(ask(rig, "POST", "/v1/sandboxes", "{}"), 422, "image");
+	assert_call(ask(rig, "POST", "/v1/sandboxes", "{}"), 400, "image");
 	assert_call(ask(rig, "POST", "/v1/sandboxes",
 			"{\"image\":{\"uri\":\"b\"},\"entrypoint\":[\"a\"],"
 			"\"timeout\":86401,\"resourceLimits\":{}}"),
@@ -743,8 +783,8 @@ static void snapshot__that_fails_says_so(void **state)
 		    "no space left");
 	assert_call(ask(rig, "POST", "/sandboxes/" ONE "/snapshots",
 			"{\"name\":\"\"}"),
-		    422, "name");
-	assert_call(ask(rig, "POST", "/sandboxes/" ONE "/snapshots", "7"), 422,
+		    400, "name");
+	assert_call(ask(rig, "POST", "/sandboxes/" ONE "/snapshots", "7"), 400,
 		    "JSON object");
 	assert_call(ask(rig, "POST", "/sandboxes/" NOBODY "/snapshots", NULL),
 		    404, "DOCKER::SANDBOX_NOT_FOUND");
@@ -889,6 +929,7 @@ int main(void)
 		TEST(sandbox__is_shown_without_tokens),
 		TEST(sandboxes__are_listed),
 		TEST(metadata__is_patched),
+		TEST(metadata__has_bounds),
 		TEST(expiry__is_renewed),
 		TEST(expiry__is_renewed_by_access),
 		TEST(pause__and_resume),
