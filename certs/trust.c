@@ -33,8 +33,8 @@ static const char *const system_bundles[] = {
 
 struct trust {
 	X509_STORE *store;
-	X509 **certs;
-	unsigned count;
+	X509 **certs; /* the system's first */
+	unsigned count, system_count;
 };
 
 static void cleanup_trust(struct trust **t)
@@ -153,6 +153,7 @@ int trust_new(bool system, char *const *files, unsigned file_count,
 		return cert_error(err_origin(-ENOMEM));
 	if (system)
 		r = trust_system(t, d);
+	t->system_count = t->count;
 	for (i = 0; i < file_count && !r; i++)
 		r = trust_file(t, files[i], d);
 	if (r)
@@ -185,14 +186,26 @@ unsigned trust_count(const struct trust *t)
 	return t->count;
 }
 
-int trust_bundle(const struct trust *t, struct span ca_der, struct buf *dst)
+/* From the first-th root on. */
+static int bundle_put(const struct trust *t, unsigned first, struct span ca_der,
+		      struct buf *dst)
 {
 	unsigned i;
 	int r = 0;
 
 	if (ca_der.len)
 		r = cert_der_to_pem(ca_der, dst);
-	for (i = 0; i < t->count && !r; i++)
+	for (i = first; i < t->count && !r; i++)
 		r = cert_to_pem(t->certs[i], dst);
 	return r;
+}
+
+int trust_bundle(const struct trust *t, struct span ca_der, struct buf *dst)
+{
+	return bundle_put(t, 0, ca_der, dst);
+}
+
+int trust_bundle_own(const struct trust *t, struct span ca_der, struct buf *dst)
+{
+	return bundle_put(t, t->system_count, ca_der, dst);
 }

@@ -36,3 +36,6 @@ unsigned trust_count(const struct trust *t);
 /* Appends PEM text: our CA (ca_der, may be empty) first, then every root. */
 WUNRES int trust_bundle(const struct trust *t, struct span ca_der,
 			struct buf *dst);
+/* The same without the system's: our CA, and those of the files. */
+WUNRES int trust_bundle_own(const struct trust *t, struct span ca_der,
+			    struct buf *dst);

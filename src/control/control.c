@@ -161,6 +161,7 @@ static void on_ca(void *ctx, int status, struct span der)
 {
 	struct control *c = ctx;
 	struct trust *alone = NULL;
+	const struct trust *all;
 	struct diag d = { 0 };
 
 	if (status || trust_new(false, NULL, 0, &alone, &d)) {
@@ -168,10 +169,12 @@ static void on_ca(void *ctx, int status, struct span der)
 			  status ? err_text(status) : d.msg);
 		return;
 	}
+	all = c->trust ? c->trust : alone;
 	buf_clear(&c->ca_pem);
 	buf_clear(&c->ca_bundle);
 	if (trust_bundle(alone, der, &c->ca_pem) ||
-	    trust_bundle(c->trust ? c->trust : alone, der, &c->ca_bundle)) {
+	    trust_bundle(all, der, &c->ca_bundle) ||
+	    inside_fill(c, c->config->trust_upstream ? all : alone, der)) {
 		log_error("the CA certificate could not be written as PEM");
 	} else {
 		ca_write(c, "ca.pem", &c->ca_pem);
@@ -395,6 +398,7 @@ static struct control *control_alloc(struct loop *loop,
 	buf_init(&c->node_json, NODE_TEXT_MAX);
 	buf_init(&c->ca_pem, CA_BUNDLE_MAX);
 	buf_init(&c->ca_bundle, CA_BUNDLE_MAX);
+	buf_init(&c->ca_inside, CA_INSIDE_MAX);
 	timer_init(&c->node_timer, loop, on_node_timer);
 	timer_init(&c->drain_timer, loop, on_drain_timer);
 	timer_init(&c->rest_timer, loop, on_rest_timer);
@@ -459,6 +463,7 @@ struct control *control_free(struct control *c)
 	buf_fini(&c->node_json);
 	buf_fini(&c->ca_pem);
 	buf_fini(&c->ca_bundle);
+	buf_fini(&c->ca_inside);
 	buf_wipe(&c->route_keys);
 	free(c);
 	return NULL;

@@ -41,6 +41,9 @@ struct vault_state;
 
 enum { POLICY_QUIET_MS = 100, CONTROL_REST_MS = 1000 };
 
+/* Of a container: the archive that is put into it has room for so much. */
+enum { CA_INSIDE_MAX = 1024 * 1024 };
+
 struct control {
 	struct loop *loop;
 	const struct config *config;
@@ -71,6 +74,8 @@ struct control {
 	struct tokens tokens;
 	struct buf node_json; /* as last published */
 	struct buf ca_pem, ca_bundle;
+	struct buf ca_inside;  /* what a container is made to trust, at most
+				  CA_INSIDE_MAX */
 	struct buf route_keys; /* of an ingress without lifecycle API: the
 				  file, for the gateway */
 	struct egress_api *egress;

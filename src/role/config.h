@@ -121,6 +121,8 @@ struct config {
 	struct config_strings host_paths; /* "hostPaths" */
 	char *docker_runtime;		  /* "runtime"; "" = Docker's default */
 	uint32_t sandbox_pids;		  /* "pids" */
+	bool disk_quota;		  /* "diskQuota" */
+	bool trust_upstream;		  /* "trustUpstream" */
 	uint32_t sandbox_ready_ms;	  /* "readyMs" */
 	/* "ingress" */
 	struct addr ingress_listen; /* "listen"; port 0 = off */

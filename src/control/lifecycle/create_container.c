@@ -16,7 +16,7 @@
 
 enum {
 	BODY_BYTES = 4 * 1024 * 1024,
-	ARCHIVE_BYTES = EXECD_BYTES_MAX + 1024 * 1024,
+	ARCHIVE_BYTES = EXECD_BYTES_MAX + CA_INSIDE_MAX + 64 * 1024,
 };
 
 #define START_FAILED "DOCKER::SANDBOX_START_FAILED"
@@ -132,7 +132,7 @@ static int archive_make(const struct creation *c, struct buf *out)
 				     buf_peek(&l->runtime->execd));
 	if (!r)
 		r = archive_put_file(out, CONTAINER_CA, 0644,
-				     buf_peek(&l->control->ca_pem));
+				     buf_peek(&l->control->ca_inside));
 	if (!r)
 		r = archive_put_folder(out, CONTAINER_FOLDER "/start", 0777);
 	if (!r)

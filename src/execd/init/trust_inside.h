@@ -11,7 +11,7 @@
 #define TRUST_NAME "opensandbox-mitmproxy-ca" /* of files */
 
 enum {
-	TRUST_CERTIFICATES_MAX = 8,
+	TRUST_CERTIFICATES_MAX = 256,	   /* the gateway's, the operator's */
 	TRUST_FILE_MAX = 16 * 1024 * 1024, /* of a bundle, of a store */
 };
 

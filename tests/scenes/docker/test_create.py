@@ -75,6 +75,20 @@ def test_the_gateways_ca_is_trusted(node, box):
     assert ours in roots
 
 
+def test_the_operators_cas_are_trusted(node):
+    """A connection that the gateway does not look into shows the origin's own
+    certificate, of an authority of upstream.trustFiles."""
+    made = node.api.create(networkPolicy=ALLOW)["id"]
+    inside = node.docker.inside(made, "cat", "/opt/opensandbox/mitmproxy-ca-cert.pem").stdout
+    assert inside.count("BEGIN CERTIFICATE") == 2
+    assert inside.startswith((node.lab.run_dir / "ca.pem").read_text().strip())
+    r = node.docker.inside(made, "curl", "-sS", "--max-time", "10", "-w", "%{http_code}",
+                           "-o", "/dev/null", "https://api.lab.test/hello")
+    assert r.stdout == "200", (r.stdout, r.stderr)
+    assert "inspected" not in node.lab.record(sandbox=made, host="api.lab.test", port=443)
+    node.api.delete(made)
+
+
 def test_names_are_asked_through_the_fence(node, box):
     """Docker's own resolver is in /etc/resolv.conf and must not ask from the
     node, where nobody decides."""

@@ -88,6 +88,33 @@ static void trust__reads_files_and_writes_a_bundle(void **state)
 	ca_free(other);
 }
 
+/* What a container has besides its own roots. */
+static void trust__bundle_without_the_system(void **state)
+{
+	CLEANUP(buf_fini) struct buf pem = BUF_INIT(1 << 20);
+	CLEANUP(buf_fini) struct buf bundle = BUF_INIT(1 << 20);
+	char *files[] = { path };
+	struct trust *t = NULL;
+	struct ca *other = NULL;
+	struct diag d = { 0 };
+
+	(void)state;
+	if (access("/etc/ssl/certs/ca-certificates.crt", R_OK) != 0)
+		skip();
+	assert_int_equal(ca_new(clock_wall_ms(), &other), 0);
+	assert_int_equal(cert_der_to_pem(ca_cert_der(other), &pem), 0);
+	file_put(buf_peek(&pem));
+	assert_int_equal(trust_new(true, files, 1, &t, &d), 0);
+	assert_true(trust_count(t) > 20);
+	buf_clear(&pem);
+	assert_int_equal(cert_der_to_pem(ca_cert_der(ca), &pem), 0);
+	assert_int_equal(cert_der_to_pem(ca_cert_der(other), &pem), 0);
+	assert_int_equal(trust_bundle_own(t, ca_cert_der(ca), &bundle), 0);
+	assert_true(span_eq(buf_peek(&bundle), buf_peek(&pem)));
+	trust_free(t);
+	ca_free(other);
+}
+
 static void trust__says_what_is_wrong(void **state)
 {
 	CLEANUP(buf_fini) struct buf pem = BUF_INIT(1 << 20);
@@ -146,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trust__reads_files_and_writes_a_bundle),
+		cmocka_unit_test(trust__bundle_without_the_system),
 		cmocka_unit_test(trust__says_what_is_wrong),
 		cmocka_unit_test(trust__finds_the_system_roots),
 		cmocka_unit_test(trust__of_nothing_trusts_nobody),
