@@ -156,6 +156,7 @@ static void put_limits(struct json_out *o, const struct create_request *q,
 		       const struct config *config)
 {
 	const struct create_resources *want = &q->resources;
+	char disk[24];
 
 	json_put_u64(o, "PidsLimit", config->sandbox_pids);
 	if (want->cpu_nano)
@@ -163,6 +164,13 @@ static void put_limits(struct json_out *o, const struct create_request *q,
 	if (want->memory_bytes) {
 		json_put_u64(o, "Memory", want->memory_bytes);
 		json_put_u64(o, "MemorySwap", want->memory_bytes);
+	}
+	if (want->disk_bytes && config->disk_quota) {
+		(void)snprintf(disk, sizeof(disk), "%llu",
+			       (unsigned long long)want->disk_bytes);
+		json_open_object(o, "StorageOpt");
+		json_put_str(o, "size", disk);
+		json_close(o);
 	}
 	put_gpu(o, want->gpu);
 	json_open_object(o, "LogConfig");

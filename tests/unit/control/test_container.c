@@ -121,13 +121,16 @@ static void container__has_all_that_was_asked_for(void **state)
 	make(&m,
 	     "{\"image\":{\"uri\":\"reg/img:2\"},\"entrypoint\":[\"sh\",\"-c\","
 	     "\"x\"],\"env\":{\"A\":\"1=2\",\"B\":\"\"},\"resourceLimits\":{"
-	     "\"cpu\":\"500m\",\"memory\":\"64Mi\",\"gpu\":\"2\"},\"volumes\":["
+	     "\"cpu\":\"500m\",\"memory\":\"64Mi\",\"gpu\":\"2\",\"disk\":"
+	     "\"1Gi\"},\"volumes\":["
 	     "{"
 	     "\"name\":\"a\",\"mountPath\":\"/a\",\"readOnly\":true,\"host\":{"
 	     "\"path\":\"/srv/x\"}},{\"name\":\"b\",\"mountPath\":\"/"
 	     "b\",\"pvc\""
 	     ":{\"claimName\":\"data\"}}]}",
-	     "{\"lifecycle\":{\"runtime\":\"runsc\",\"pids\":77}}", sources);
+	     "{\"lifecycle\":{\"runtime\":\"runsc\",\"pids\":77,\"diskQuota\":"
+	     "true}}",
+	     sources);
 	assert_at(m.json, "Image", "\"reg/img:2\"");
 	assert_at(m.json, "Entrypoint.0", "\"/opt/opensandbox/execd\"");
 	assert_at(m.json, "Entrypoint.1", "\"--init\"");
@@ -155,7 +158,8 @@ static void container__is_confined(void **state)
 	(void)state;
 	make(&m,
 	     "{\"image\":{\"uri\":\"i\"},\"entrypoint\":[\"x\"],"
-	     "\"resourceLimits\":{},\"metadata\":{\"team\":\"a\"}}",
+	     "\"resourceLimits\":{\"disk\":\"1Gi\"},\"metadata\":{\"team\":"
+	     "\"a\"}}",
 	     "{}", NULL);
 	assert_at(m.json, "HostConfig.CapDrop",
 		  "[\"AUDIT_WRITE\",\"MKNOD\",\"NET_ADMIN\",\"NET_RAW\","
