@@ -82,6 +82,8 @@ struct docker_request {
 	docker_piece_fn *piece;	   /* of LINES and PIECES */
 	bool endless;		   /* silence is no failure */
 	bool unversioned;	   /* the path stands without a version */
+	const char *version;	   /* one that docker_serves(); NULL: that of
+				      all calls */
 };
 /* All but the body's bytes of q is read before it returns. The call is valid
  * until fn was called. */
@@ -103,6 +105,9 @@ void docker_cancel(struct docker_call *call);
 /* Asks which versions the daemon serves, and asks for one of them from then on.
  * fn gets the answer: status 200, or why there is none. */
 void docker_meet(struct docker *d, docker_fn *fn, void *ctx);
+/* Does the daemon that was met serve that version of its API? */
+WUNRES bool docker_serves(const struct docker *d, unsigned major,
+			  unsigned minor);
 
 /* Pulls an image ("repo:tag", "repo@digest"). registry_auth as above. The
  * answer is of status 200 only if the image is there; what the daemon says amid

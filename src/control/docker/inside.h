@@ -12,7 +12,8 @@
 struct docker {
 	struct loop *loop;
 	char socket_path[108]; /* as long as one can be */
-	char version[16];
+	char version[16];      /* that is asked for */
+	uint64_t major, minor; /* the newest that it serves; 0: not known */
 	uint64_t silence_ms;
 	CURLM *multi;
 	struct timer timer; /* what libcurl waits for */

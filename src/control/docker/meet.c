@@ -41,6 +41,26 @@ static bool version_before(const struct version *a, const struct version *b)
 	       (a->major == b->major && a->minor < b->minor);
 }
 
+static void version_take(struct docker *d, const struct version *least,
+			 const struct version *newest)
+{
+	const struct version asked = { ASKED_MAJOR, ASKED_MINOR };
+
+	d->major = newest->major;
+	d->minor = newest->minor;
+	if (version_before(&asked, least))
+		(void)snprintf(d->version, sizeof(d->version), "%u.%u",
+			       (unsigned)least->major, (unsigned)least->minor);
+}
+
+bool docker_serves(const struct docker *d, unsigned major, unsigned minor)
+{
+	const struct version newest = { d->major, d->minor };
+	const struct version wanted = { major, minor };
+
+	return !version_before(&newest, &wanted);
+}
+
 static void on_version(void *ctx, const struct docker_answer *a)
 {
 	const struct version asked = { ASKED_MAJOR, ASKED_MINOR };
@@ -61,10 +81,8 @@ static void on_version(void *ctx, const struct docker_answer *a)
 		} else if (version_before(&newest, &asked)) {
 			no.status = -EPROTO;
 			no.message = "the Docker daemon is older than 20.10";
-		} else if (version_before(&asked, &least)) {
-			(void)snprintf(d->version, sizeof(d->version), "%u.%u",
-				       (unsigned)least.major,
-				       (unsigned)least.minor);
+		} else {
+			version_take(d, &least, &newest);
 		}
 	}
 	m->fn(m->ctx, &no);

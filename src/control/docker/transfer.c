@@ -189,7 +189,8 @@ static int url_make(struct docker_call *call, const struct docker_request *q)
 
 	r = buf_put_str(&url, "http://docker");
 	if (!r && !q->unversioned)
-		r = buf_putf(&url, "/v%s", call->docker->version);
+		r = buf_putf(&url, "/v%s",
+			     q->version ? q->version : call->docker->version);
 	if (!r)
 		r = buf_put_str(&url, q->path);
 	if (!r)

@@ -204,6 +204,11 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 		json_put_str(o, "Source", sources[i]);
 		json_put_text(o, "Target", v->mount_path);
 		json_put_bool(o, "ReadOnly", v->read_only);
+		if (v->kind == VOLUME_NAMED && v->sub_path.len) {
+			json_open_object(o, "VolumeOptions");
+			json_put_text(o, "Subpath", v->sub_path);
+			json_close(o);
+		}
 		if (v->kind == VOLUME_HOST) {
 			/* nothing mounted inside comes out */
 			json_open_object(o, "BindOptions");
@@ -213,6 +218,17 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 		json_close(o);
 	}
 	json_close(o);
+}
+
+const char *container_version(const struct create_request *q)
+{
+	unsigned i;
+
+	for (i = 0; i < q->volume_count; i++)
+		if (q->volumes[i].kind == VOLUME_NAMED &&
+		    q->volumes[i].sub_path.len)
+			return SUBPATH_VERSION;
+	return NULL;
 }
 
 /* -- the network ---------------------------------------------------------- */

@@ -22,7 +22,15 @@ struct network;
 #define CONTAINER_CA	 CONTAINER_FOLDER "/mitmproxy-ca-cert.pem"
 #define NETWORK_NAME	 "sallyport"
 
-enum { CONTAINER_NAME_SIZE = 64, CONTAINER_IMAGE_MAX = 512 };
+/* From which version of its API on Docker mounts a folder of a volume. */
+#define SUBPATH_VERSION "1.45"
+
+enum {
+	CONTAINER_NAME_SIZE = 64,
+	CONTAINER_IMAGE_MAX = 512,
+	SUBPATH_MAJOR = 1,
+	SUBPATH_MINOR = 45,
+};
 
 /* "sandbox-{id}" */
 void container_name(const char *id, char dst[CONTAINER_NAME_SIZE]);
@@ -36,5 +44,8 @@ WUNRES bool container_image(const struct create_request *q,
 WUNRES int container_emit(struct buf *out, const struct create_request *q,
 			  const struct network *n, const struct config *config,
 			  const char *const *sources);
+/* Which version of Docker's API that body needs beyond that of all calls; NULL:
+ * none. */
+const char *container_version(const struct create_request *q);
 /* May a volume be mounted here, or would it hide what we put there? */
 WUNRES bool container_may_mount(struct span path);

@@ -87,7 +87,12 @@ static void platform_put(const struct box *b, char *dst, size_t size)
 void step_container(struct creation *c)
 {
 	struct buf body = BUF_INIT(BODY_BYTES);
-	char name[CONTAINER_NAME_SIZE], platform[128];
+	char name[CONTAINER_NAME_SIZE], platform[128], path[256];
+	struct docker_request q = {
+		.method = "POST",
+		.path = path,
+		.version = container_version(c->q),
+	};
 
 	container_name(c->id, name);
 	platform_put(c->q->box, platform, sizeof(platform));
@@ -96,9 +101,11 @@ void step_container(struct creation *c)
 	if (body_make(c, &body)) {
 		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
 			      "the request is too large");
-	else
-		creation_ask(c, "POST", buf_peek(&body), on_made,
-			     "/containers/create?name=%s%s", name, platform);
+	} else {
+		q.body = buf_peek(&body);
+		c->is_bound = true;
+		c->call = docker_begin(c->lifecycle->docker, &q, on_made, c);
+	}
 	buf_wipe(&body);
 }
 

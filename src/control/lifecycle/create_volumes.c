@@ -82,15 +82,18 @@ static void on_volume(void *ctx, const struct docker_answer *a)
 }
 
 /* What a folder inside a volume leads to can be changed by whoever has the
- * volume mounted, and only newer daemons would look for us. */
+ * volume mounted, at any moment until it is mounted itself: a link there would
+ * lead to any place of the node. Docker, from 26.0 on, opens it so that no link
+ * leads out, and mounts what it opened; before, nobody can. */
 static void volume_named(struct creation *c, const struct create_volume *v)
 {
 	struct buf path = BUF_INIT(PATH_BYTES);
 
-	if (v->sub_path.len) {
+	if (v->sub_path.len && !docker_serves(c->lifecycle->docker,
+					      SUBPATH_MAJOR, SUBPATH_MINOR)) {
 		volume_fail(c, 400, "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER",
-			    "subPath is for folders of the node alone: what "
-			    "is inside a volume may be a link");
+			    "subPath of a volume needs Docker 26.0 or newer "
+			    "(API " SUBPATH_VERSION ") on this node");
 		return;
 	}
 	must(span_copy(v->source, c->sources[c->volume],

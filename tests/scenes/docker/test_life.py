@@ -226,6 +226,35 @@ def test_volumes(node):
     node.docker.cli("volume", "rm", "lab-kept")
 
 
+def test_a_folder_of_a_volume(node):
+    """subPath of a named volume: that folder alone, and no link out of it,
+    whoever put it there."""
+    other = node.api.create(volumes=[
+        {"name": "p", "mountPath": "/p", "pvc": {"claimName": "lab-parts"}}])["id"]
+    made = node.docker.inside(other, "bash", "-c", "mkdir -p /p/in/deep && echo 1 > /p/in/deep/x "
+                              "&& touch /p/not && ln -s / /p/out")
+    assert made.returncode == 0, made.stderr
+
+    def part(path, expect=202, name="lab-parts", **more):
+        return node.api.create(expect=expect, volumes=[
+            {"name": "s", "mountPath": "/s", "subPath": path, "pvc": {"claimName": name}} | more])
+
+    box = part("in/deep")["id"]
+    seen = node.docker.inside(box, "bash", "-c", "ls -A /s; echo 2 > /s/y; cat /s/../s/x")
+    assert seen.stdout == "x\n1\n", seen
+    assert node.docker.inside(other, "cat", "/p/in/deep/y").stdout == "2\n"
+    read = part("in/deep", readOnly=True)["id"]
+    assert node.docker.inside(read, "touch", "/s/z").returncode != 0
+    for path in ("out", "out/etc", "none", "in/none"):
+        refused = part(path, expect=400)
+        assert refused["code"] == "VOLUME::INVALID_SUB_PATH", refused
+        assert path in refused["message"] or "subPath" in refused["message"], refused
+    for one in (box, read, other):
+        node.api.delete(one)
+        assert node.remains(one) == []
+    node.docker.cli("volume", "rm", "lab-parts")
+
+
 def test_many_at_once(node):
     made, errors = [], []
 

@@ -183,6 +183,29 @@ static void container__is_confined(void **state)
 	made_fini(&m);
 }
 
+/* Only a daemon that mounts it without following links is asked for it. */
+static void container__mounts_a_folder_of_a_volume(void **state)
+{
+	static const char *const sources[] = { "data", "data" };
+	struct made m = { 0 };
+
+	(void)state;
+	make(&m,
+	     "{\"image\":{\"uri\":\"i\"},\"entrypoint\":[\"x\"],"
+	     "\"resourceLimits\":{},\"volumes\":[{\"name\":\"a\","
+	     "\"mountPath\":\"/a\",\"pvc\":{\"claimName\":\"data\"}},"
+	     "{\"name\":\"b\",\"mountPath\":\"/b\",\"subPath\":\"x/y\","
+	     "\"pvc\":{\"claimName\":\"data\"}}]}",
+	     "{}", sources);
+	assert_null(at(m.json, "HostConfig.Mounts.0.VolumeOptions"));
+	assert_at(m.json, "HostConfig.Mounts.1.VolumeOptions",
+		  "{\"Subpath\":\"x/y\"}");
+	assert_string_equal(container_version(m.q), "1.45");
+	m.q->volume_count = 1;
+	assert_null(container_version(m.q));
+	made_fini(&m);
+}
+
 static void container__of_a_snapshot(void **state)
 {
 	struct made m = { 0 };
@@ -304,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(container__has_all_that_was_asked_for),
 		cmocka_unit_test(container__is_confined),
+		cmocka_unit_test(container__mounts_a_folder_of_a_volume),
 		cmocka_unit_test(container__of_a_snapshot),
 		cmocka_unit_test(mounts__hide_nothing_of_ours),
 		cmocka_unit_test(archive__is_what_tar_reads),

@@ -524,6 +524,36 @@ static void create__is_checked_first(void **state)
 		    404, "SNAPSHOT::NOT_FOUND");
 }
 
+/* The daemon here serves API 1.44, the last without. */
+static void create__of_a_folder_of_a_volume_needs_its_daemon(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_call(ask(rig, "POST", "/v1/sandboxes",
+			"{\"image\":{\"uri\":\"b\"},\"entrypoint\":[\"a\"],"
+			"\"resourceLimits\":{},\"volumes\":[{\"name\":\"a\","
+			"\"mountPath\":\"/a\",\"subPath\":\"x\",\"pvc\":{"
+			"\"claimName\":\"data\"}}]}"),
+		    400, "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER");
+	assert_false(engine_was_asked("POST /v1.41/containers/create"));
+	assert_false(engine_was_asked("POST /v1.45/containers/create"));
+}
+
+/* Containers are not begun with a runtime that the daemon has not. */
+static void create__needs_the_runtime(void **state)
+{
+	struct rig *rig = *state;
+
+	RIG_UNTIL(rig, strstr(rig->control->lifecycle->runtime->why, "runsc"));
+	assert_call(ask_as(rig, "", "POST", "/v1/sandboxes",
+			   "{\"image\":{\"uri\":\"b\"},\"entrypoint\":[\"a\"],"
+			   "\"resourceLimits\":{}}"),
+		    503,
+		    "the Docker daemon has no runtime \\\"runsc\\\" "
+		    "(lifecycle.runtime); it has");
+	assert_false(engine_was_asked("POST"));
+}
+
 /* -- endpoints ------------------------------------------------------------- */
 
 static void endpoint__of_each_port(void **state)
@@ -935,6 +965,7 @@ int main(void)
 		TEST(pause__and_resume),
 		TEST(sandbox__is_removed),
 		TEST(create__is_checked_first),
+		TEST(create__of_a_folder_of_a_volume_needs_its_daemon),
 		TEST(endpoint__of_each_port),
 		TEST(endpoint__that_expires_is_signed),
 		TEST(inside__is_told),
