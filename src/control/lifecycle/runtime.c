@@ -26,6 +26,8 @@
 #define PROGRAM "sallyport-execd"
 #define AWAY	"the Docker daemon went away"
 
+enum { RUNTIMES_MAX = 256 };
+
 /* {"type": ["container"], "event": ["commit", "create", "die", "pause",
  *  "unpause"], "label": ["opensandbox.io/id"]} */
 #define EVENTS                                                            \
@@ -161,14 +163,62 @@ static void on_bridge(void *ctx, const char *why)
 	reconcile(r->lifecycle, on_reconciled, r);
 }
 
+/* -- the runtime of containers -------------------------------------------- */
+
+/* containerd's own names of runtimes need no entry; whether there is such a
+ * program Docker finds out when it starts the first container. */
+#define SHIMS "io.containerd."
+
+static void runtimes_put(const struct json *runtimes, struct buf *out)
+{
+	void *cursor = NULL;
+	struct span name;
+	int r = 0;
+
+	while (!r && json_next(runtimes, &cursor, &name))
+		r = buf_putf(out, "%s\"%.*s\"", buf_len(out) ? ", " : "",
+			     SPAN_FMT(name));
+}
+
+static void on_info(void *ctx, const struct docker_answer *a)
+{
+	struct buf known CLEANUP(buf_fini) = BUF_INIT(RUNTIMES_MAX);
+	struct runtime *r = ctx;
+	const struct json *runtimes = json_find(a->json, "Runtimes");
+	const char *name = r->lifecycle->control->config->docker_runtime;
+	char why[sizeof(r->why)];
+
+	if (r->lifecycle->ended)
+		return;
+	if (!docker_is_ok(a)) {
+		connect_end(r, a->message);
+		return;
+	}
+	if (json_find(runtimes, name)) {
+		bridge_ensure(r->lifecycle->docker, r->lifecycle->network,
+			      on_bridge, r);
+		return;
+	}
+	runtimes_put(runtimes, &known);
+	(void)snprintf(why, sizeof(why),
+		       "the Docker daemon has no runtime \"%s\" "
+		       "(lifecycle.runtime); it has %.*s",
+		       name, SPAN_FMT(buf_peek(&known)));
+	connect_end(r, why);
+}
+
 static void on_met(void *ctx, const struct docker_answer *a)
 {
 	struct runtime *r = ctx;
+	const char *name = r->lifecycle->control->config->docker_runtime;
 
 	if (r->lifecycle->ended)
 		return;
 	if (!docker_is_ok(a))
 		connect_end(r, a->message);
+	else if (*name && !span_starts(span_str(name), SPAN(SHIMS)))
+		(void)docker_ask(r->lifecycle->docker, "GET", "/info",
+				 SPAN_NONE, on_info, r);
 	else
 		bridge_ensure(r->lifecycle->docker, r->lifecycle->network,
 			      on_bridge, r);

@@ -12,6 +12,7 @@
 
 #include "certs/signed_route.h"
 #include "src/control/lifecycle/lifecycle.h"
+#include "src/control/lifecycle/runtime.h"
 
 #define KEY	"0123456789abcdefghij"
 #define WITH	"OPEN-SANDBOX-API-KEY: " KEY "\r\n"
@@ -29,6 +30,15 @@ static void configure(struct rig *rig, char *dst, size_t size)
 		 "\"maxTimeoutS\":86400},\"ingress\":{\"listen\":"
 		 "\"0.0.0.0:8081\",\"keysFile\":\"%s/route.keys\"}",
 		 rig->folder, rig->folder, rig->folder, rig->folder);
+}
+
+static void configure_runtime(struct rig *rig, char *dst, size_t size)
+{
+	snprintf(dst, size,
+		 ",\"lifecycle\":{\"listen\":\"127.0.0.1:8080\",\"insecure\":"
+		 "true,\"dockerSocket\":\"%s/docker.sock\",\"execd\":"
+		 "\"%s/execd\",\"runtime\":\"runsc\"}",
+		 rig->folder, rig->folder);
 }
 
 static void configure_insecure(struct rig *rig, char *dst, size_t size)
@@ -136,6 +146,14 @@ static int set_up(void **state)
 	RIG_UNTIL(rig, rig->control->loaded && rig->gateway.syncs);
 	RIG_UNTIL(rig, engine_was_asked("GET /v1.41/containers/json"));
 	rig_turns(rig, 20);
+	return 0;
+}
+
+static int set_up_runtime(void **state)
+{
+	rig_configure_more = configure_runtime;
+	set_up(state);
+	rig_configure_more = NULL;
 	return 0;
 }
 
@@ -949,6 +967,8 @@ static void drain__waits_for_both_servers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(create__needs_the_runtime,
+						set_up_runtime, tear_down),
 		TEST(key__is_needed),
 		cmocka_unit_test_setup_teardown(
 			key__that_nobody_asked_for_is_ignored, set_up_insecure,
