@@ -280,6 +280,26 @@ static void gateway_audit(struct gateway *g, int fd)
 	parcel_send(p);
 }
 
+/* Workers take the present one with each handshake. */
+static void gateway_certificate(struct gateway *g,
+				const struct msg_certificate *body,
+				const struct chan_msg *m)
+{
+	char why[512];
+	int r;
+
+	if (!g->ingress_tls || m->fd_count != 2 ||
+	    body->of != CERTIFICATE_INGRESS)
+		return;
+	r = httpd_tls_renew(g->ingress_tls, m->fds[0], m->fds[1], why,
+			    sizeof(why));
+	if (r < 0)
+		log_error("the former certificate of the ingress stays: %s",
+			  why);
+	else if (r != HTTPD_TLS_SAME)
+		log_info("the ingress has another certificate");
+}
+
 static void on_supervisor(void *ctx, struct chan *c, struct chan_msg *m)
 {
 	struct gateway *g = ctx;
@@ -301,6 +321,9 @@ static void on_supervisor(void *ctx, struct chan *c, struct chan_msg *m)
 		return;
 	case MSG_SUPERVISOR_AUDIT:
 		gateway_audit(g, take_fd(m));
+		return;
+	case MSG_SUPERVISOR_CERTIFICATE:
+		gateway_certificate(g, body, m);
 		return;
 	case MSG_SUPERVISOR_START:
 		g->started = true;

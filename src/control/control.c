@@ -95,6 +95,27 @@ static void control_meet(struct control *c, enum role role, struct chan_msg *m)
 		gateway_link_connect(c->gateway, fd);
 }
 
+/* The operator has another certificate, or would like to. */
+static void on_certificate(struct control *c,
+			   const struct msg_certificate *body,
+			   const struct chan_msg *m)
+{
+	bool admin = body->of == CERTIFICATE_ADMIN;
+	struct ssl_ctx_st *tls = admin ? c->admin_tls : c->lifecycle_tls;
+	const char *whose = admin ? "admin" : "lifecycle";
+	char why[512];
+	int r;
+
+	if (!tls || m->fd_count != 2)
+		return;
+	r = httpd_tls_renew(tls, m->fds[0], m->fds[1], why, sizeof(why));
+	if (r < 0)
+		log_error("the former certificate of the %s API stays: %s",
+			  whose, why);
+	else if (r != HTTPD_TLS_SAME)
+		log_info("the %s API has another certificate", whose);
+}
+
 static void control_from_supervisor(void *ctx, struct chan *chan,
 				    struct chan_msg *m)
 {
@@ -115,6 +136,9 @@ static void control_from_supervisor(void *ctx, struct chan *chan,
 	case MSG_SUPERVISOR_RELOAD:
 		control_reload_policies(c, NULL);
 		timer_start(&c->node_timer, 0);
+		return;
+	case MSG_SUPERVISOR_CERTIFICATE:
+		on_certificate(c, body, m);
 		return;
 	case MSG_SUPERVISOR_DRAIN:
 		control_drain(c, ((const struct msg_drain *)body)->grace_ms);
@@ -155,6 +179,22 @@ static void ca_write(struct control *c, const char *name, const struct buf *pem)
 	r = file_write(path, 0644, buf_peek(pem));
 	if (r)
 		log_error("could not write %s: %s", path, err_text(r));
+}
+
+/* Our CA, and what the operator trusts besides the system: where the gateway
+ * does not look into a connection, the certificate that the sandbox sees is the
+ * origin's own. */
+static int inside_fill(struct control *c, const struct trust *from,
+		       struct span der)
+{
+	buf_clear(&c->ca_inside);
+	if (!trust_bundle_own(from, der, &c->ca_inside))
+		return 0;
+	log_error("upstream.trustFiles are more than %d KiB: sandboxes trust "
+		  "the gateway's CA alone",
+		  CA_INSIDE_MAX / 1024);
+	buf_clear(&c->ca_inside);
+	return buf_put(&c->ca_inside, buf_peek(&c->ca_pem));
 }
 
 static void on_ca(void *ctx, int status, struct span der)

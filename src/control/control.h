@@ -81,6 +81,8 @@ struct control {
 	struct egress_api *egress;
 	struct lifecycle *lifecycle; /* NULL: it is off */
 	struct list status_calls;    /* questions to the supervisor */
+	/* of the listeners, borrowed; NULL: without TLS. Set by main() */
+	struct ssl_ctx_st *admin_tls, *lifecycle_tls;
 };
 
 /* Takes supervisor_fd. The config and trust are borrowed. Listeners are added

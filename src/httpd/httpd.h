@@ -125,6 +125,14 @@ WUNRES int httpd_bind_tcp(const struct addr *at);
  * with a sentence in `why`. */
 WUNRES int httpd_tls_new(const char *certificate, const char *key, char *why,
 			 size_t why_size, struct ssl_ctx_st **ret);
+/* The same files as they are now, open and at their beginning: handshakes that
+ * begin later show them. From any thread. 0; HTTPD_TLS_SAME: it is the
+ * certificate that was shown; -EINVAL with a sentence in `why`: the former one
+ * stays. */
+enum { HTTPD_TLS_SAME = 1 };
+WUNRES int httpd_tls_renew(struct ssl_ctx_st *tls, int certificate, int key,
+			   char *why, size_t why_size);
+/* After who listens with it. NULL is fine; returns NULL. */
 struct ssl_ctx_st *httpd_tls_free(struct ssl_ctx_st *tls);
 
 /* No new connections, no further requests; idle connections close. done is

@@ -119,6 +119,8 @@ static struct control *start(struct loop *loop, const struct config *config,
 	r = control_new(loop, config, o->trust, ROLE_FD_SUPERVISOR, &c);
 	if (r)
 		die("the event loop", err_text(r));
+	c->admin_tls = o->tls;
+	c->lifecycle_tls = o->lifecycle_tls;
 	r = httpd_listen_fd(c->httpd, o->unix_fd, NULL);
 	if (!r && o->tcp_fd >= 0)
 		r = httpd_listen_fd(c->httpd, o->tcp_fd, o->tls);

@@ -180,7 +180,14 @@ void child_restart_later(struct child *c)
 void child_send(struct child *c, uint16_t type, uint32_t serial,
 		const void *body, size_t len, int fd)
 {
-	if (child_runs(c) && chan_send(c->chan, type, serial, body, len,
-				       SPAN_NONE, &fd, fd >= 0 ? 1 : 0))
+	child_send_fds(c, type, serial, body, len, &fd, fd >= 0 ? 1 : 0);
+}
+
+void child_send_fds(struct child *c, uint16_t type, uint32_t serial,
+		    const void *body, size_t len, const int *fds,
+		    unsigned count)
+{
+	if (child_runs(c) &&
+	    chan_send(c->chan, type, serial, body, len, SPAN_NONE, fds, count))
 		child_kill(c, "it does not take its messages");
 }

@@ -74,3 +74,6 @@ void child_hang_up(struct child *c);
  * nothing when it does not run. */
 void child_send(struct child *c, uint16_t type, uint32_t serial,
 		const void *body, size_t len, int fd);
+void child_send_fds(struct child *c, uint16_t type, uint32_t serial,
+		    const void *body, size_t len, const int *fds,
+		    unsigned count);

@@ -11,6 +11,7 @@
 #include "src/role/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -61,8 +62,7 @@ static void on_rules_asked(void *ctx, struct msg_roles *ret)
 {
 	const struct daemon *d = ctx;
 
-	ret->table_ok =
-		fence_watch_is_ok(d->fence) && lock_is_ok(d->lock);
+	ret->table_ok = fence_watch_is_ok(d->fence) && lock_is_ok(d->lock);
 	ret->queue = fence_watch_rules(d->fence)->queue;
 	ret->forwards = fence_forwards();
 }
@@ -92,13 +92,49 @@ static void on_stop_signal(void *ctx)
 	supervise_drain(d->roles);
 }
 
+/* Roles read these while they had root's rights; now they have none. */
+static void certificate_renew(struct daemon *d, enum certificate_of of,
+			      const char *certificate, const char *key)
+{
+	const char *paths[2] = { certificate, key };
+	int fds[2] = { -1, -1 }, i;
+
+	if (!certificate || !*certificate || !key || !*key)
+		return;
+	for (i = 0; i < 2; i++) {
+		fds[i] = open(paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fds[i] < 0)
+			break;
+	}
+	if (i == 2)
+		supervise_renew(d->roles, of, fds);
+	else
+		log_error("could not open %s, the former certificate stays: %s",
+			  paths[i], err_text(errno));
+	(void)fd_close(fds[0]);
+	(void)fd_close(fds[1]);
+}
+
+static void certificates_renew(struct daemon *d)
+{
+	const struct config *c = d->config;
+
+	certificate_renew(d, CERTIFICATE_ADMIN, c->admin_certificate,
+			  c->admin_key);
+	certificate_renew(d, CERTIFICATE_LIFECYCLE, c->lifecycle_certificate,
+			  c->lifecycle_key);
+	certificate_renew(d, CERTIFICATE_INGRESS, c->ingress_certificate,
+			  c->ingress_key);
+}
+
 static void on_reload_signal(void *ctx)
 {
 	struct diag diag = { 0 };
 	struct daemon *d = ctx;
 	int fd;
 
-	log_info("reloading policies, opening the audit file again");
+	log_info("reloading policies and certificates, opening the audit file "
+		 "again");
 	fd = home_open_audit(d->config, &d->user, &diag);
 	if (fd < 0)
 		(void)say(&diag); /* the old file is better than none */
@@ -106,6 +142,7 @@ static void on_reload_signal(void *ctx)
 		log_error("could not keep the new audit file");
 	(void)fd_close(fd);
 	supervise_reload(d->roles);
+	certificates_renew(d);
 }
 
 /* --- the steps --- */

@@ -103,6 +103,7 @@ static const struct string_field scope_strings[] = {
 		 : no_strings, struct msg_peer *                \
 		 : no_strings, struct msg_listener *            \
 		 : no_strings, struct msg_drain *               \
+		 : no_strings, struct msg_certificate *         \
 		 : no_strings, struct msg_roles *               \
 		 : no_strings, struct msg_maintain *            \
 		 : no_strings, struct msg_flow *                \

@@ -59,6 +59,9 @@ const char *role_name(enum role role);
 	X(MSG_SUPERVISOR_AUDIT, struct msg_none)                               \
 	/* supervisor to control: re-read files (SIGHUP) */                    \
 	X(MSG_SUPERVISOR_RELOAD, struct msg_none)                              \
+	/* supervisor to gateway, control; fd 0, fd 1: the files of a          \
+	 * listener's certificate and its key, opened again (SIGHUP) */        \
+	X(MSG_SUPERVISOR_CERTIFICATE, struct msg_certificate)                  \
 	/* supervisor to gateway, control: finish what runs, then exit 0 */    \
 	X(MSG_SUPERVISOR_DRAIN, struct msg_drain)                              \
 	/* any role to supervisor: I serve now */                              \
@@ -207,6 +210,19 @@ struct msg_listener {
 	uint32_t kind;	 /* enum listener_kind */
 	uint32_t family; /* AF_INET, AF_INET6 */
 	uint32_t loop;	 /* index of the event loop that serves it */
+};
+
+/* Whose certificate. */
+enum certificate_of {
+	CERTIFICATE_NONE,
+	CERTIFICATE_ADMIN,
+	CERTIFICATE_LIFECYCLE,
+	CERTIFICATE_INGRESS,
+	CERTIFICATE_NUM,
+};
+
+struct msg_certificate {
+	uint32_t of; /* enum certificate_of */
 };
 
 struct msg_drain {

@@ -432,6 +432,17 @@ void supervise_reload(struct supervise *s)
 		   &nothing, sizeof(nothing), -1);
 }
 
+void supervise_renew(struct supervise *s, enum certificate_of of,
+		     const int fds[2])
+{
+	const struct msg_certificate body = { of };
+	enum role role =
+		of == CERTIFICATE_INGRESS ? ROLE_GATEWAY : ROLE_CONTROL;
+
+	child_send_fds(&s->children[role], MSG_SUPERVISOR_CERTIFICATE, 0, &body,
+		       sizeof(body), fds, 2);
+}
+
 int supervise_set_audit(struct supervise *s, int audit_fd)
 {
 	int fd = fcntl(audit_fd, F_DUPFD_CLOEXEC, 0);

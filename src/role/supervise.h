@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* supervise.h - keeps the roles running and connected to each other
  *
- * Gateway, vault, control and queue are started, told about each other, restarted
- * when they end, and ended when the daemon stops. All of it runs on one loop;
- * nothing blocks.
+ * Gateway, vault, control and queue are started, told about each other,
+ * restarted when they end, and ended when the daemon stops. All of it runs on
+ * one loop; nothing blocks.
  */
 #pragma once
 
@@ -44,11 +44,15 @@ WUNRES int supervise_new(const struct supervise_setup *setup, int audit_fd,
 /* Kills what still runs. NULL is fine; returns NULL. */
 struct supervise *supervise_free(struct supervise *s);
 
-/* Gateway and control finish what runs, then vault and queue end too. What is left
- * after the grace is killed. A second call kills at once. */
+/* Gateway and control finish what runs, then vault and queue end too. What is
+ * left after the grace is killed. A second call kills at once. */
 void supervise_drain(struct supervise *s);
 /* Control reads its files again. */
 void supervise_reload(struct supervise *s);
+/* The role that listens with it takes these open files (certificate, key; the
+ * caller keeps them) or says why not. */
+void supervise_renew(struct supervise *s, enum certificate_of of,
+		     const int fds[2]);
 /* The audit file was opened again; audit_fd is duplicated. 0 or -errno. */
 WUNRES int supervise_set_audit(struct supervise *s, int audit_fd);
 

@@ -5,6 +5,7 @@ import asyncio
 import hashlib
 import http.client
 import json
+import signal
 import socket
 import ssl
 import subprocess
@@ -601,3 +602,44 @@ def test_the_egress_api_is_controls(lab):
         r = ask(lab, path(lab.sandboxes[0], 18080, "/policy"), headers={"OPENSANDBOX-EGRESS-AUTH": "no"})
         assert r.status in (401, 404, 502) and "within" not in r.text
     assert lab.role_pid("gateway") == before
+
+
+def shown(lab):
+    """The serial number of the certificate that a client is shown."""
+    s = connect(lab)
+    number = s.getpeercert()["serialNumber"]
+    s.close()
+    return number
+
+
+def test_another_certificate(lab):
+    """Read again with the other files: what is under way goes on, what is wrong
+    changes nothing."""
+    if not lab.tls:
+        pytest.skip("without TLS there is none")
+    crt, key = lab.tmp / "ingress.pem", lab.tmp / "ingress.key"
+    first, kept = shown(lab), connect(lab)
+    old = crt.read_bytes(), key.read_bytes()
+    crt.write_text("no certificate\n")
+    lab.daemon.send_signal(signal.SIGHUP)
+    lab.wait(lambda: "the former certificate of the ingress stays" in lab.log(), 10, "a refusal")
+    assert shown(lab) == first
+    crt.unlink()
+    key.unlink()
+    lab.daemon.send_signal(signal.SIGHUP)
+    lab.wait(lambda: f"could not open {crt}" in lab.log(), 10, "another refusal")
+    assert shown(lab) == first
+    lab.leaf("ingress", GATEWAY_O4)
+    lab.daemon.send_signal(signal.SIGHUP)
+    second = lab.wait(lambda: (n := shown(lab)) != first and n, 10, "the other certificate")
+    assert "the ingress has another certificate" in lab.log()
+    # a connection from before is one of before
+    assert kept.getpeercert()["serialNumber"] == first
+    kept.sendall(b"GET /status.ok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert kept.recv(4096).startswith(b"HTTP/1.1 200 ")
+    # a gateway that is started anew has it too
+    crt.write_bytes(old[0])
+    key.write_bytes(old[1])
+    lab.daemon.send_signal(signal.SIGHUP)
+    lab.wait(lambda: shown(lab) == first, 10, "the first certificate")
+    assert second != first

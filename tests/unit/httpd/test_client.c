@@ -237,6 +237,7 @@ static void certificate_make(char *cert_path, char *key_path)
 	X509_NAME *name;
 	FILE *file;
 
+	strcpy(folder, "/tmp/httpd-tls-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	sprintf(cert_path, "%s/cert.pem", folder);
 	sprintf(key_path, "%s/key.pem", folder);
@@ -365,6 +366,90 @@ static void server__speaks_tls(void **state)
 	rmdir(folder);
 }
 
+/* -- another certificate --------------------------------------------------- */
+
+/* Of a handshake in memory: the name that the server showed. */
+static void assert_shows(struct ssl_ctx_st *tls, const char *certificate)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *client = SSL_new(ctx), *server = SSL_new(tls);
+	FILE *file = fopen(certificate, "r");
+	X509 *want = PEM_read_X509(file, NULL, NULL, NULL), *shown;
+	BIO *a, *b;
+	int i;
+
+	assert_int_equal(BIO_new_bio_pair(&a, 0, &b, 0), 1);
+	SSL_set_bio(client, a, a);
+	SSL_set_bio(server, b, b);
+	SSL_set_connect_state(client);
+	SSL_set_accept_state(server);
+	for (i = 0; i < 8; i++) {
+		(void)SSL_do_handshake(client);
+		(void)SSL_do_handshake(server);
+	}
+	assert_true(SSL_is_init_finished(client));
+	shown = SSL_get1_peer_certificate(client);
+	assert_int_equal(X509_cmp(shown, want), 0);
+	X509_free(shown);
+	X509_free(want);
+	fclose(file);
+	SSL_free(client);
+	SSL_free(server);
+	SSL_CTX_free(ctx);
+}
+
+static int renew(struct ssl_ctx_st *tls, const char *certificate,
+		 const char *key, char why[256])
+{
+	int fds[2] = { open(certificate, O_RDONLY), open(key, O_RDONLY) };
+	int r = httpd_tls_renew(tls, fds[0], fds[1], why, 256);
+
+	close(fds[0]);
+	close(fds[1]);
+	return r;
+}
+
+static void tls__shows_the_present_certificate(void **state)
+{
+	char cert[2][128], key[2][128], why[256], made[2][64];
+	struct ssl_ctx_st *tls;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		certificate_make(cert[i], key[i]);
+		strcpy(made[i], folder);
+	}
+	assert_int_equal(httpd_tls_new(cert[0], key[0], why, sizeof(why), &tls),
+			 0);
+	assert_shows(tls, cert[0]);
+	/* nothing that is wrong takes its place */
+	assert_int_equal(renew(tls, cert[1], key[0], why), -EINVAL);
+	assert_non_null(strstr(why, "the key"));
+	assert_int_equal(renew(tls, key[1], key[1], why), -EINVAL);
+	assert_non_null(strstr(why, "the certificate"));
+	assert_int_equal(renew(tls, cert[1], "/dev/null", why), -EINVAL);
+	assert_int_equal(truncate(cert[1], 300), 0);
+	assert_int_equal(renew(tls, cert[1], key[1], why), -EINVAL);
+	assert_shows(tls, cert[0]);
+	unlink(cert[1]);
+	unlink(key[1]);
+	rmdir(made[1]);
+
+	certificate_make(cert[1], key[1]);
+	strcpy(made[1], folder);
+	assert_int_equal(renew(tls, cert[1], key[1], why), 0);
+	assert_shows(tls, cert[1]);
+	assert_int_equal(renew(tls, cert[1], key[1], why), HTTPD_TLS_SAME);
+	assert_shows(tls, cert[1]);
+	httpd_tls_free(tls);
+	for (i = 0; i < 2; i++) {
+		unlink(cert[i]);
+		unlink(key[i]);
+		rmdir(made[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +459,7 @@ int main(void)
 		cmocka_unit_test(client__streams_until_told_to_stop),
 		cmocka_unit_test(encode__leaves_only_unreserved_bytes),
 		cmocka_unit_test(server__speaks_tls),
+		cmocka_unit_test(tls__shows_the_present_certificate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,25 @@ static void check_roles(const struct msg_roles *r, uint32_t serial)
 			    sizeof(nothing));
 }
 
+/* Of the gateway its number is told, of others that they have one. */
+static void certificate_take(const struct msg_certificate *body,
+			     const struct chan_msg *m)
+{
+	char text[2][8] = { "", "" };
+	nfds_t i;
+
+	if (m->fd_count != 2 || read(m->fds[0], text[0], 7) != 4 ||
+	    read(m->fds[1], text[1], 7) != 3 || strcmp(text[0], "cert") ||
+	    strcmp(text[1], "key"))
+		_exit(9);
+	if (actor.audit >= 0)
+		(void)dprintf(actor.audit, "certificate %u\n", body->of);
+	for (i = 1; i < actor.count; i++)
+		if (actor.peers[i] == ROLE_GATEWAY)
+			say(actor.fds[i].fd, MSG_SUPERVISOR_CERTIFICATE, 0,
+			    body, sizeof(*body));
+}
+
 static void obey(struct chan_msg *m)
 {
 	struct span tail;
@@ -132,6 +151,9 @@ static void obey(struct chan_msg *m)
 				say(actor.fds[i].fd, MSG_SUPERVISOR_RELOAD, 0,
 				    &nothing, sizeof(nothing));
 		break;
+	case MSG_SUPERVISOR_CERTIFICATE:
+		certificate_take(body, m);
+		break;
 	case MSG_SUPERVISOR_DRAIN:
 		if (!strcmp(actor.part, "deaf"))
 			break;
@@ -154,6 +176,8 @@ static void hear(enum role peer, uint16_t type)
 		note("roles", peer);
 	else if (type == MSG_SUPERVISOR_RELOAD)
 		note("reload", peer);
+	else if (type == MSG_SUPERVISOR_CERTIFICATE)
+		note("certificate", peer);
 }
 
 static void actor_turn(nfds_t i)
@@ -454,6 +478,21 @@ static void supervise__second_drain_kills(void **state)
 	end();
 }
 
+static void certificates_send(enum certificate_of of)
+{
+	int certificate[2], key[2];
+
+	assert_int_equal(pipe2(certificate, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(key, O_CLOEXEC), 0);
+	assert_int_equal(write(certificate[1], "cert", 4), 4);
+	assert_int_equal(write(key[1], "key", 3), 3);
+	supervise_renew(t.roles, of, (const int[]){ certificate[0], key[0] });
+	(void)close(certificate[0]);
+	(void)close(certificate[1]);
+	(void)close(key[0]);
+	(void)close(key[1]);
+}
+
 static void supervise__reload_and_audit(void **state)
 {
 	int fds[2];
@@ -463,6 +502,10 @@ static void supervise__reload_and_audit(void **state)
 	until(t.serving && seen("hello control\n"));
 	supervise_reload(t.roles);
 	until(seen("reload control\n"));
+	certificates_send(CERTIFICATE_LIFECYCLE);
+	until(seen("certificate control\n"));
+	certificates_send(CERTIFICATE_INGRESS);
+	until(seen("certificate 3\n"));
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_int_equal(supervise_set_audit(t.roles, fds[1]), 0);
 	/* a restarted gateway has the new file from the start */
