@@ -22,7 +22,8 @@ enum {
 
 #define EXECD_CA_FILE	"/opt/opensandbox/mitmproxy-ca-cert.pem"
 #define EXECD_CA_BUNDLE "/opt/opensandbox/merged-ca-certificates.pem"
-#define EXECD_ENVS_FILE "/opt/opensandbox/.env"
+#define EXECD_FOLDER	"/opt/opensandbox"
+#define EXECD_ENVS_FILE EXECD_FOLDER "/.env"
 
 enum { CONFIG_E_HELP = 1, CONFIG_E_VERSION };
 

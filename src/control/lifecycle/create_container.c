@@ -126,8 +126,10 @@ static void on_placed(void *ctx, const struct docker_answer *a)
 			      a->message);
 }
 
-/* The folder of the token is everybody's, since nobody but the daemon is there
- * yet, as whatever user the image has; it removes both. */
+/* The folders are everybody's, since nobody but the daemon is there yet, as
+ * whatever user the image has. It removes that of the token with the token;
+ * the other one it closes if it may, and else is that user's, who can make
+ * files there and not take ours away. */
 static int archive_make(const struct creation *c, struct buf *out)
 {
 	const struct lifecycle *l = c->lifecycle;

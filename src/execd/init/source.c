@@ -9,11 +9,13 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,6 +160,25 @@ static void shell_become(const char *shell, const char *script, char **argv)
 	log_warn(SCRIPT " was not sourced: %s: %s", shell, err_text(errno));
 }
 
+/* Whoever made the container could not know which user we are, and so left our
+ * folder open to everybody. Nobody else is there yet: the file of variables
+ * becomes ours, and what runs as others cannot put one in its place. As root we
+ * close the folder; as another user all that runs is ours anyway, or root's. */
+static void folder_settle(void)
+{
+	int fd = open(EXECD_ENVS_FILE,
+		      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		      0644);
+	struct stat is;
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (!geteuid() && !lstat(EXECD_FOLDER, &is) && S_ISDIR(is.st_mode) &&
+	    (is.st_mode & 022) && chmod(EXECD_FOLDER, 0755))
+		log_warn(EXECD_FOLDER " stays open to everybody: %s",
+			 err_text(errno));
+}
+
 void init_source(char **argv)
 {
 	const char *script = getenv(SCRIPT), *shell;
@@ -169,6 +190,7 @@ void init_source(char **argv)
 		return;
 	/* clients append to it for the commands after (contract 5.11) */
 	(void)setenv("EXECD_ENVS", EXECD_ENVS_FILE, 0);
+	folder_settle();
 	if (!script || !*script || getenv(DONE))
 		return;
 	/* a name without a slash would be looked for in PATH */

@@ -13,7 +13,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-PROGRAMS = ("bash", "cat", "ls", "sleep", "tail", "id", "env", "mkdir", "rm", "touch", "true",
+PROGRAMS = ("bash", "cat", "ls", "sleep", "tail", "id", "env", "mkdir", "rm", "touch", "mv", "true",
             "false", "chmod", "grep", "curl", "getent", "ip", "stat", "head", "wc", "mktemp", "ln",
             "printf")
 PYTHON = "/usr/bin/python3"

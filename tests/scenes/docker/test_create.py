@@ -159,3 +159,35 @@ def test_what_fails_leaves_nothing(node, wrong, status, code):
     assert refused["code"] == code, refused
     assert (sorted(node.docker.containers()), sorted(node.registry()),
             node.policies()) == before
+
+
+@pytest.mark.parametrize("user", ["root", "user"])
+def test_variables_for_the_commands_after(node, user):
+    """The file to which clients append is that of the image's user; who is another
+    one may not write it, nor anything beside it."""
+    node.docker.cli("import", "--change", f"USER {user}", node.docker.folder / "image.tar",
+                    f"lab:{user}")
+    made = node.api.create(image={"uri": f"lab:{user}"}, networkPolicy=ALLOW)["id"]
+    at = node.api.endpoint(made, 44772)
+
+    def command(text, **more):
+        status, events = node.api.reach(at["endpoint"], "/command", at["headers"] | {
+            "Content-Type": "application/json"}, "POST", json.dumps({"command": text} | more))
+        assert status == 200, events
+        return [e["text"] for e in map(json.loads, events.split("\n\n")[:-1])
+                if e["type"] in ("stdout", "stderr")]
+
+    assert command("echo 'KEPT=\"a b\"' >> /opt/opensandbox/.env; echo $?") == ["0"]
+    assert command('echo "$KEPT as $(id -un)"') == [f"a b as {user}"]
+    folder = command("stat -c '%U %a' /opt/opensandbox /opt/opensandbox/.env "
+                     "/opt/opensandbox/execd")
+    assert folder == (["root 755", "root 644", "root 755"] if user == "root" else
+                      ["root 1777", "user 644", "root 755"])
+    if user == "root":
+        tried = command("echo X=1 >> /opt/opensandbox/.env; touch /opt/opensandbox/x", uid=1000)
+        assert len(tried) == 2 and all("Permission denied" in t for t in tried), tried
+    else:
+        tried = command("rm -f /opt/opensandbox/execd; mv /opt/opensandbox/mitmproxy-ca-cert.pem "
+                        "/tmp/x; ls /opt/opensandbox/execd")
+        assert len(tried) == 3 and tried[2] == "/opt/opensandbox/execd", tried
+    node.api.delete(made)
