@@ -38,6 +38,18 @@ static void refuse(struct ingress *in, struct httpd_request *r,
 						  .sentence = sentence });
 }
 
+static const char *shut_sentence(uint32_t shut)
+{
+	static const char *const sentences[] = {
+		[INGRESS_SHUT_NOT_READY] = "the sandbox is not ready\n",
+		[INGRESS_SHUT_PAUSED] = "the sandbox is paused\n",
+		[INGRESS_SHUT_ENDED] = "the sandbox has ended\n",
+	};
+
+	_Static_assert(ARRAY_LEN(sentences) == INGRESS_SHUT_NUM, "of each");
+	return sentences[shut < INGRESS_SHUT_NUM ? shut : 0];
+}
+
 static void on_request(void *ctx, struct httpd_request *r)
 {
 	const struct h1_request *head = httpd_head(r);
@@ -71,7 +83,7 @@ static void on_request(void *ctx, struct httpd_request *r)
 				  &no))
 		ingress_refuse(in, r, &route, &no);
 	else if (!known->box->msg.addr_count)
-		refuse(in, r, &route, 503, "the sandbox is not ready\n");
+		refuse(in, r, &route, 503, shut_sentence(known->box->msg.shut));
 	else
 		ingress_pass(in, r, known->box, &route);
 	/* r may be gone */

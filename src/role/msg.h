@@ -334,11 +334,20 @@ struct msg_locked {
 	char text[MSG_TEXT_SIZE];
 };
 
+/* Why nobody gets into a sandbox now. */
+enum ingress_shut {
+	INGRESS_SHUT_NOT_READY,
+	INGRESS_SHUT_PAUSED,
+	INGRESS_SHUT_ENDED,
+	INGRESS_SHUT_NUM,
+};
+
 /* The inside of a sandbox, as the ingress needs it. Tokens come as SHA-256 of
  * what clients send. */
 struct msg_ingress {
 	char id[MSG_NAME_SIZE];
-	uint32_t addr_count;	  /* 0: not ready, answered 503 */
+	uint32_t addr_count;	  /* 0: answered 503, and why not: */
+	uint32_t shut;		  /* enum ingress_shut */
 	uint32_t has_execd_token; /* the port of execd demands it */
 	uint32_t is_secured;	  /* every port of its own demands .secure_token
 				     or a signed route */

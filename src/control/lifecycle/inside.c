@@ -19,6 +19,24 @@ static bool is_open(const struct box *b)
 	return b->state == BOX_PENDING || b->state == BOX_RUNNING;
 }
 
+static enum ingress_shut shut_of(const struct box *b)
+{
+	switch (b->state) {
+	case BOX_PAUSED:
+		return INGRESS_SHUT_PAUSED;
+	case BOX_STOPPING:
+	case BOX_TERMINATED:
+	case BOX_FAILED:
+		return INGRESS_SHUT_ENDED;
+	case BOX_PENDING:
+	case BOX_RUNNING:
+	case BOX_UNKNOWN:
+	case BOX_STATE_NUM:
+		break;
+	}
+	return INGRESS_SHUT_NOT_READY;
+}
+
 static void addr_add(struct msg_ingress *body, const struct addr *a)
 {
 	static const struct addr none;
@@ -36,6 +54,7 @@ void inside_publish(struct lifecycle *l, const struct box *b)
 		addr_add(&body, &b->v4);
 		addr_add(&body, &b->v6);
 	}
+	body.shut = shut_of(b);
 	body.has_execd_token = b->execd_token[0] != '\0';
 	token_hash(span_str(b->execd_token), body.execd_token);
 	body.is_secured = b->secure_token[0] != '\0';

@@ -50,7 +50,8 @@ def test_an_answer_is_in_force_at_the_ingress(node):
     assert served(node, at["endpoint"], "/file") == (200, "hello\n")
     for _ in range(5):
         assert node.api.call("POST", f"/v1/sandboxes/{box}/pause")[0] == 202
-        assert node.api.reach(at["endpoint"], "/file")[0] == 503
+        assert node.api.reach(at["endpoint"], "/file") == (
+            503, "OpenSandbox Ingress: the sandbox is paused\n")
         assert node.api.call("POST", f"/v1/sandboxes/{box}/resume")[0] == 202
         assert node.api.reach(at["endpoint"], "/file") == (200, "hello\n")
     node.api.delete(box)

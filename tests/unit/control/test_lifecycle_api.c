@@ -502,6 +502,8 @@ static void pause__and_resume(void **state)
 		    "\"state\":\"Paused\"");
 	/* nobody gets in meanwhile */
 	RIG_UNTIL(rig, !fake_inside(&rig->gateway, ONE)->addr_count);
+	assert_int_equal(fake_inside(&rig->gateway, ONE)->shut,
+			 INGRESS_SHUT_PAUSED);
 	assert_call(ask(rig, "POST", "/sandboxes/" ONE "/pause", NULL), 409,
 		    "DOCKER::SANDBOX_NOT_RUNNING");
 	assert_call(ask(rig, "POST", "/sandboxes/" ONE "/resume", NULL), 202,
