@@ -8,9 +8,13 @@
 #include "gateway/ingress/ingress_access.h"
 #include "gateway/ingress/ingress_route.h"
 #include "src/base/buf.h"
+#include "src/httpd/forward.h"
 #include "src/httpd/forward_head.h"
 #include "src/httpd/httpd.h"
 #include "src/wire/h1.h"
+
+/* As execd calls it (src/execd/execd.h). */
+#define PROXY_TOKEN "X-Sallyport-Proxy-Token"
 
 enum { LINES_MAX = 40 * 1024, HOST_MAX = 32 };
 
@@ -94,27 +98,49 @@ static int put_lines(struct buf *out, const struct h1_request *head,
 	return r;
 }
 
+static int put_by_execd(struct buf *lines, struct buf *path,
+			const struct ingress_route *route, const char *token)
+{
+	int r = buf_putf(lines, PROXY_TOKEN ": %s\r\n", token);
+
+	if (!r)
+		r = buf_putf(path, "/proxy/%u%s", route->port,
+			     span_starts(route->path, SPAN("/")) ? "" : "/");
+	return r || !route->path.len ? r : buf_put(path, route->path);
+}
+
+bool (*ingress_head_drops(uint16_t port))(const struct header *h)
+{
+	switch (port) {
+	case INGRESS_PORT_EXECD:
+		return drops_for_execd;
+	case INGRESS_PORT_EGRESS:
+		return drops_for_egress;
+	default:
+		return drops_for_others;
+	}
+}
+
 int ingress_put_head(struct buf *out, const struct h1_request *head,
 		     const struct ingress_route *route,
-		     const struct httpd_peer *peer)
+		     const struct httpd_peer *peer, const char *token)
 {
-	CLEANUP(buf_fini) struct buf lines = BUF_INIT(LINES_MAX);
+	CLEANUP(buf_wipe) struct buf lines = BUF_INIT(LINES_MAX);
+	CLEANUP(buf_fini) struct buf path = BUF_INIT(FORWARD_HEAD_MAX);
 	char host[HOST_MAX];
 	int r = put_lines(&lines, head, route, peer);
 
+	if (!r && *token)
+		r = put_by_execd(&lines, &path, route, token);
 	if (r)
 		return r;
 	(void)snprintf(host, sizeof(host), "127.0.0.1:%u", route->port);
 	return forward_put_request(
 		out, head,
 		&(struct forward_edit){
-			.path = route->path,
+			.path = *token ? buf_peek(&path) : route->path,
 			.host = span_str(host),
 			.lines = buf_peek(&lines),
-			.drops = route->port == INGRESS_PORT_EXECD
-					 ? drops_for_execd
-				 : route->port == INGRESS_PORT_EGRESS
-					 ? drops_for_egress
-					 : drops_for_others,
+			.drops = ingress_head_drops(route->port),
 		});
 }

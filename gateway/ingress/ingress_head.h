@@ -10,15 +10,20 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/base/attrib.h"
 
 struct buf;
 struct h1_request;
+struct header;
 struct httpd_peer;
 struct ingress_route;
 
-/* 0 or -ENOBUFS. */
+/* Which fields do not go to a port; of trailers too. */
+bool (*ingress_head_drops(uint16_t port))(const struct header *h);
+/* token "": to the port itself. Else to execd, which passes it on to that port
+ * of the sandbox's loopback. 0 or -ENOBUFS. */
 WUNRES int ingress_put_head(struct buf *out, const struct h1_request *head,
 			    const struct ingress_route *route,
-			    const struct httpd_peer *peer);
+			    const struct httpd_peer *peer, const char *token);

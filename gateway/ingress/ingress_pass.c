@@ -26,6 +26,7 @@
 #include "src/base/err.h"
 #include "src/base/fd.h"
 #include "src/io/stream.h"
+#include "src/role/config.h"
 #include "src/wire/h1.h"
 
 enum {
@@ -42,6 +43,8 @@ struct passage {
 	struct ingress *ingress;
 	struct audit audit;
 	bool to_egress;
+	struct ingress_box *box;    /* held */
+	struct ingress_route route; /* lies in the request's head */
 	char id[MSG_NAME_SIZE];
 	char method[METHOD_MAX_BYTES];
 	char path[PATH_MAX_BYTES];
@@ -133,16 +136,20 @@ static void on_done(void *ctx, const struct forward_result *result)
 		p->audit.reason = AUDIT_REASON_ORIGIN_FAILED;
 	worker_counted(in->worker, ingress);
 	audit_emit(in->worker->audit_log, &p->audit);
+	(void)ingress_box_unref(p->box);
 	free(p);
 }
 
 static struct passage *passage_new(struct ingress *in,
 				   const struct httpd_request *r,
+				   struct ingress_box *box,
 				   const struct ingress_route *route)
 {
 	struct passage *p = must_alloc(sizeof(*p));
 
 	p->ingress = in;
+	p->box = ingress_box_ref(box);
+	p->route = *route;
 	audit_fill(&p->audit, r, route);
 	p->audit.allowed = true;
 	p->audit.sandbox = copy(p->audit.sandbox, p->id, sizeof(p->id));
@@ -224,18 +231,33 @@ static bool order_egress(struct ingress *in, struct forward_order *order,
 	return true;
 }
 
+/* Nobody listens on the sandbox's addresses: on its loopback, perhaps, where
+ * execd is at home. */
+static uint16_t on_refused(void *ctx, const struct httpd_request *r,
+			   struct buf *head)
+{
+	const struct passage *p = ctx;
+	const char *token = p->box->msg.proxy_token;
+
+	if (!*token || ingress_put_head(head, httpd_head(r), &p->route,
+					httpd_peer(r), token))
+		return 0;
+	return INGRESS_PORT_EXECD;
+}
+
 void ingress_pass(struct ingress *in, struct httpd_request *r,
 		  struct ingress_box *box, const struct ingress_route *route)
 {
 	struct forward_order order = {
 		.switch_lines = SPAN(POWERED_BY ": " POWERED_BY_VALUE "\r\n"),
+		.drops = ingress_head_drops(route->port),
 		.done = on_done,
 	};
 	struct passage *p;
 
 	buf_init(&order.head, FORWARD_HEAD_MAX);
-	if (ingress_put_head(&order.head, httpd_head(r), route,
-			     httpd_peer(r))) {
+	if (ingress_put_head(&order.head, httpd_head(r), route, httpd_peer(r),
+			     "")) {
 		buf_wipe(&order.head);
 		ingress_refuse(in, r, route,
 			       &(struct ingress_refusal){
@@ -243,6 +265,10 @@ void ingress_pass(struct ingress *in, struct httpd_request *r,
 				       .sentence = "the head is too long\n" });
 		return;
 	}
+	if (route->port != INGRESS_PORT_EXECD &&
+	    route->port != INGRESS_PORT_EGRESS &&
+	    in->worker->config->ingress_loopback)
+		order.elsewhere = on_refused;
 	if (route->port != INGRESS_PORT_EGRESS) {
 		order_addresses(&order, box, route->port);
 	} else if (!order_egress(in, &order, r, span_str(box->msg.id))) {
@@ -254,7 +280,7 @@ void ingress_pass(struct ingress *in, struct httpd_request *r,
 						   "egress API at a time\n" });
 		return;
 	}
-	p = passage_new(in, r, route);
+	p = passage_new(in, r, box, route);
 	p->to_egress = route->port == INGRESS_PORT_EGRESS;
 	in->egress_count += p->to_egress;
 	if (!p->to_egress)

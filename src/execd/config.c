@@ -108,12 +108,20 @@ static int take_jupyter_token(const char *name, struct execd_settings *s,
 	return secret_keep(name, text, &s->config.jupyter_token, d);
 }
 
-/* The first line of the file; the file stays. */
-static int take_token_file(const char *name, struct execd_settings *s,
-			   struct span text, struct diag *d)
+static struct span take_line(struct span *rest)
 {
-	char bytes[EXECD_TOKEN_MAX + 2];
-	const char *path = text_keep(text);
+	struct span line = span_trim(span_cut(rest, '\n'));
+
+	if (line.len && line.ptr[line.len - 1] == '\r')
+		line.len--;
+	return line;
+}
+
+/* The first line of the file, and the second one where that is asked for. */
+static int read_tokens(const char *name, struct execd_settings *s,
+		       const char *path, bool both, struct diag *d)
+{
+	char bytes[2 * EXECD_TOKEN_MAX + 4];
 	int fd CLEANUP_FD = open(path, O_RDONLY | O_CLOEXEC);
 	struct span token, rest;
 	ssize_t n;
@@ -124,9 +132,7 @@ static int take_token_file(const char *name, struct execd_settings *s,
 		return diag_set(d, 0, 0, "%s: %s could not be read: %s", name,
 				path, strerror(errno));
 	rest = span_of(bytes, (size_t)n);
-	token = span_trim(span_cut(&rest, '\n'));
-	if (token.len && token.ptr[token.len - 1] == '\r')
-		token.len--;
+	token = take_line(&rest);
 	if (token.len)
 		r = secret_keep(name, token, &s->config.token, d);
 	else
@@ -134,8 +140,18 @@ static int take_token_file(const char *name, struct execd_settings *s,
 			     "%s: %s is empty, expected the token in its first "
 			     "line",
 			     name, path);
+	if (!r && both)
+		r = secret_keep(name, take_line(&rest), &s->config.proxy_token,
+				d);
 	secret_wipe(bytes, sizeof(bytes));
 	return r;
+}
+
+/* The file stays. */
+static int take_token_file(const char *name, struct execd_settings *s,
+			   struct span text, struct diag *d)
+{
+	return read_tokens(name, s, text_keep(text), false, d);
 }
 
 /* Whoever waits for the file to be gone knows then that we listen. */
@@ -143,7 +159,7 @@ static int take_token_once(const char *name, struct execd_settings *s,
 			   struct span text, struct diag *d)
 {
 	s->token_once = text_keep(text);
-	return take_token_file(name, s, text, d);
+	return read_tokens(name, s, s->token_once, true, d);
 }
 
 int config_forget_token(const char *path)

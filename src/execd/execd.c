@@ -33,9 +33,18 @@ static unsigned token_check(void *ctx, const struct httpd_request *r)
 	const struct execd *e = ctx;
 	struct span given = httpd_header(r, SPAN("X-EXECD-ACCESS-TOKEN"));
 
-	if (!e->config->token || secret_eq(given, span_str(e->config->token)))
+	if (!e->config->token || secret_eq(given, span_str(e->config->token)) ||
+	    execd_is_gateway(e, r))
 		return 0;
 	return 401;
+}
+
+bool execd_is_gateway(const struct execd *e, const struct httpd_request *r)
+{
+	return e->config->proxy_token &&
+	       span_starts(httpd_path(r), SPAN("/proxy/")) &&
+	       secret_eq(httpd_header(r, SPAN(EXECD_PROXY_TOKEN)),
+			 span_str(e->config->proxy_token));
 }
 
 static const char *token_refusal(void *ctx, unsigned status)

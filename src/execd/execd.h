@@ -34,6 +34,7 @@ struct terminals;
 struct execd_config {
 	struct addr listen;	  /* [::]:44772, both families */
 	const char *token;	  /* NULL: nobody is asked for one */
+	const char *proxy_token;  /* opens /proxy alone; NULL: none */
 	const char *jupyter_host; /* http://host:port; NULL: none */
 	const char *jupyter_token;
 	const char *entrypoint_shell; /* NULL: bash, else sh */
@@ -87,3 +88,9 @@ WUNRES int execd_new(struct loop *loop, const struct execd_config *config,
 void execd_stop(struct execd *e, void (*stopped)(void *ctx), void *ctx);
 /* Kills what commands, sessions and terminals still run. NULL is fine. */
 struct execd *execd_free(struct execd *e);
+
+/* By which the node's gateway reaches ports that listen on loopback alone; the
+ * token is no other one's, and opens nothing else. */
+#define EXECD_PROXY_TOKEN "X-Sallyport-Proxy-Token"
+WUNRES bool execd_is_gateway(const struct execd *e,
+			     const struct httpd_request *r);

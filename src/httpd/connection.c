@@ -52,6 +52,8 @@ static void request_forget(struct httpd_request *r)
 	r->user = NULL;
 	r->gone = NULL;
 	buf_wipe(&r->body);
+	buf_wipe(&r->body_trailers);
+	buf_fini(&r->trailers);
 	if (!buf_len(&r->in))
 		buf_wipe(&r->in);
 	if (!buf_len(&r->out))
@@ -390,6 +392,7 @@ void request_new(struct httpd *h, struct stream *stream,
 	r->last = last;
 	/* and what a piece held behind the end of a body */
 	r->in.max = HTTPD_IN_MAX + HTTPD_PIECE_MAX;
+	r->trailers.max = r->body_trailers.max = H1_TRAILER_MAX;
 	arena_init(&r->arena, HTTPD_ARENA_MAX);
 	timer_init(&r->timer, h->loop, on_timer);
 	timer_init(&r->body_timer, h->loop, on_body_timer);

@@ -24,6 +24,7 @@
 
 #include "src/base/addr.h"
 #include "src/base/err.h"
+#include "src/httpd/forward_head.h"
 #include "src/httpd/forward_inside.h"
 
 enum {
@@ -43,6 +44,7 @@ void forward_free(struct forward *x)
 	list_remove(&x->link);
 	buf_wipe(&x->request);
 	buf_fini(&x->in);
+	buf_fini(&x->trailers);
 	if (x->done)
 		x->done(x->ctx, &x->result);
 	free(x);
@@ -78,9 +80,11 @@ void forward_fail(struct forward *x)
 
 void forward_finish(struct forward *x, bool clean)
 {
+	struct buf trailers CLEANUP(buf_fini) = x->trailers;
 	struct httpd_request *r = take_ptr(x->r);
 	struct stream *s = take_ptr(x->server);
 
+	x->trailers = (struct buf){ 0 };
 	if (x->addr_count && x->keep_alive && clean && x->body_over &&
 	    !x->body_stopped)
 		forward_pool_give(&x->forwarder->pool, &x->addrs[x->addr_at],
@@ -88,8 +92,10 @@ void forward_finish(struct forward *x, bool clean)
 	else
 		(void)stream_close(s, LINGER_MS);
 	forward_free(x);
-	if (r)
-		httpd_stream_end(r);
+	if (!r)
+		return;
+	httpd_stream_set_trailers(r, buf_peek(&trailers));
+	httpd_stream_end(r);
 }
 
 void forward_on_gone(void *user, struct httpd_request *r)
@@ -132,6 +138,21 @@ static int forward_put_piece(struct forward *x, struct span bytes)
 	return r;
 }
 
+/* The last chunk, and the client's trailers. */
+static int forward_put_last(struct forward *x)
+{
+	struct buf last CLEANUP(buf_fini) = BUF_INIT(H1_TRAILER_MAX + 64);
+	int r;
+
+	r = buf_put_str(&last, "0\r\n");
+	if (!r)
+		r = forward_put_trailers(&last, httpd_body_trailers(x->r),
+					 x->drops);
+	if (!r)
+		r = buf_put_str(&last, "\r\n");
+	return r ? r : stream_write(x->server, buf_peek(&last));
+}
+
 /* The server takes no more: what it has said already is still to be read. */
 static void forward_stop_body(struct forward *x)
 {
@@ -168,8 +189,7 @@ static void forward_on_body(void *user, struct httpd_request *r,
 		return;
 	case HTTPD_PIECE_END:
 		x->body_over = true;
-		if (x->chunks && !x->body_stopped &&
-		    stream_write(x->server, SPAN("0\r\n\r\n")))
+		if (x->chunks && !x->body_stopped && forward_put_last(x))
 			forward_stop_body(x);
 		return;
 	case HTTPD_PIECE_CUT:
@@ -195,18 +215,59 @@ static void forward_ready(struct forward *x)
 	}
 }
 
+static void forward_note(struct forward *x, int error)
+{
+	x->result.error = error;
+	x->refused |= error == -ECONNREFUSED;
+}
+
+/* The next address that can be tried. 0 or -errno. */
+static int forward_try(struct forward *x)
+{
+	int r = -ECONNREFUSED;
+
+	for (; x->addr_at < x->addr_count; x->addr_at++) {
+		r = stream_connect(x->forwarder->loop, &x->addrs[x->addr_at],
+				   &x->server);
+		if (!r)
+			break;
+		forward_note(x, r);
+	}
+	return r;
+}
+
+/* Is there another port to ask? Then it is the order's. */
+static bool forward_turn(struct forward *x)
+{
+	forward_elsewhere *elsewhere = x->elsewhere;
+	struct buf head = BUF_INIT(FORWARD_HEAD_MAX);
+	uint16_t port = 0;
+	unsigned i;
+
+	x->elsewhere = NULL;
+	if (elsewhere && x->refused)
+		port = elsewhere(x->ctx, x->r, &head);
+	if (!port) {
+		buf_wipe(&head);
+		return false;
+	}
+	buf_wipe(&x->request);
+	x->request = head;
+	for (i = 0; i < x->addr_count; i++)
+		x->addrs[i].port = port;
+	x->addr_at = 0;
+	return true;
+}
+
 /* The next address, or none is left. x may be gone. */
 static void forward_connect(struct forward *x)
 {
 	struct forwarder *f = x->forwarder;
-	int r = -ECONNREFUSED;
+	int r;
 
-	for (; x->addr_at < x->addr_count; x->addr_at++) {
-		r = stream_connect(f->loop, &x->addrs[x->addr_at], &x->server);
-		if (!r)
-			break;
-		x->result.error = r;
-	}
+	do
+		r = forward_try(x);
+	while (r && forward_turn(x));
 	if (r) {
 		forward_fail(x);
 		return; /* x is gone */
@@ -220,7 +281,7 @@ static void forward_connect_next(struct forward *x, int error)
 {
 	x->server = stream_free(x->server);
 	timer_stop(&x->connecting);
-	x->result.error = error;
+	forward_note(x, error);
 	x->addr_at++;
 	forward_connect(x);
 	/* x may be gone */
@@ -330,10 +391,13 @@ void forward_begin(struct forwarder *f, struct httpd_request *r,
 	x->request = order->head;
 	x->upgrade = head->upgrade;
 	x->switch_lines = order->switch_lines;
+	x->drops = order->drops;
+	x->elsewhere = order->elsewhere;
 	x->done = order->done;
 	x->ctx = order->ctx;
 	x->chunks = head->body == H1_BODY_CHUNKED;
 	x->body_over = request_is_bare(head);
+	buf_init(&x->trailers, H1_TRAILER_MAX);
 	buf_init(&x->in, FORWARD_REPLY_HEAD_MAX + FORWARD_CHUNK_BYTES);
 	timer_init(&x->connecting, f->loop, forward_on_timer);
 	list_init(&x->link);

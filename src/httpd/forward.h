@@ -19,6 +19,7 @@
 #include "src/base/list.h"
 #include "src/httpd/forward_pool.h"
 
+struct header;
 struct httpd_request;
 struct stream;
 
@@ -52,6 +53,12 @@ struct forward_result {
 	uint64_t request_bytes, response_bytes;
 };
 
+/* Of an order that every address has refused (nobody listens on the port): the
+ * same request to another port of theirs. Puts its head into `head`, which is
+ * empty; the port, or 0 when there is none. */
+typedef uint16_t forward_elsewhere(void *ctx, const struct httpd_request *r,
+				   struct buf *head);
+
 typedef void forward_done(void *ctx, const struct forward_result *result);
 
 struct forward_order {
@@ -60,8 +67,12 @@ struct forward_order {
 	struct stream *stream;	  /* connected already, instead; taken */
 	struct buf head;	  /* taken: the request's head, whole */
 	struct span switch_lines; /* further lines of a 101; lives as long */
-	forward_done *done;	  /* may be NULL; from the loop or from
-				     forward_begin() */
+	/* Is this field left out of the trailers? NULL: none is. */
+	bool (*drops)(const struct header *h);
+	forward_elsewhere *elsewhere; /* may be NULL; asked once, from the loop
+					 or from forward_begin() */
+	forward_done *done;	      /* may be NULL; from the loop or from
+					 forward_begin() */
 	void *ctx;
 };
 

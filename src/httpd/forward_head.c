@@ -55,7 +55,6 @@ static bool request_passes(const struct headers *all, const struct header *h,
 	switch (h->id) {
 	case HEADER_CONTENT_LENGTH: /* written anew */
 	case HEADER_EXPECT:	    /* answered here */
-	case HEADER_TRAILER:	    /* trailers are not passed */
 		return false;
 	default:
 		return !head_is_hop(all, h) && !(edit->drops && edit->drops(h));
@@ -72,6 +71,15 @@ static int request_put_framing(struct buf *out, const struct h1_request *head)
 		return buf_putf(out, "Content-Length: %llu\r\n",
 				(unsigned long long)head->length);
 	return 0;
+}
+
+/* We pass trailers on: the server may send some where the client takes them. */
+static int request_put_te(struct buf *out, const struct h1_request *head)
+{
+	if (head->upgrade ||
+	    !headers_have_token(&head->headers, HEADER_TE, SPAN("trailers")))
+		return 0;
+	return buf_put_str(out, "TE: trailers\r\nConnection: TE\r\n");
 }
 
 int forward_put_request(struct buf *out, const struct h1_request *head,
@@ -94,17 +102,47 @@ int forward_put_request(struct buf *out, const struct h1_request *head,
 		r = buf_put(out, edit->lines);
 	if (!r)
 		r = request_put_framing(out, head);
+	if (!r)
+		r = request_put_te(out, head);
 	if (!r && head->upgrade)
 		r = head_put_upgrade(out, all);
 	return r ? r : buf_put_str(out, "\r\n");
+}
+
+/* -- trailers -------------------------------------------------------------- */
+
+static int line_put(struct buf *out, struct span line,
+		    bool (*drops)(const struct header *h))
+{
+	struct header h = { .value = line };
+
+	h.name = span_cut(&h.value, ':');
+	h.id = header_id_of(h.name);
+	if (!h.name.len || (drops && drops(&h)))
+		return 0;
+	return buf_putf(out, "%.*s\r\n", SPAN_FMT(line));
+}
+
+int forward_put_trailers(struct buf *out, struct span lines,
+			 bool (*drops)(const struct header *h))
+{
+	struct span line;
+	int r = 0;
+
+	while (!r && lines.len) {
+		line = span_cut(&lines, '\n');
+		if (line.len && line.ptr[line.len - 1] == '\r')
+			line.len--;
+		r = line_put(out, line, drops);
+	}
+	return r;
 }
 
 /* -- replies --------------------------------------------------------------- */
 
 static bool reply_passes(const struct headers *all, const struct header *h)
 {
-	return h->id != HEADER_CONTENT_LENGTH && h->id != HEADER_TRAILER &&
-	       !head_is_hop(all, h);
+	return h->id != HEADER_CONTENT_LENGTH && !head_is_hop(all, h);
 }
 
 /* Can a reply have them all? */
@@ -145,6 +183,18 @@ bool forward_set_reply(struct httpd_request *r, const struct h1_response *head)
 	}
 	httpd_set_reason(r, head->reason.len ? head->reason : SPAN(""));
 	return true;
+}
+
+int forward_put_interim(struct buf *out, const struct h1_response *head)
+{
+	const struct headers *all = &head->headers;
+	int r = 0;
+
+	for (unsigned i = 0; i < all->count && !r; i++)
+		if (reply_passes(all, &all->items[i]))
+			r = head_put_field(out, all->items[i].name,
+					   all->items[i].value);
+	return r;
 }
 
 int forward_put_switch(struct buf *out, const struct h1_response *head,

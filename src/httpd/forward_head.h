@@ -32,6 +32,12 @@ WUNRES int forward_put_request(struct buf *out, const struct h1_request *head,
  * False: they are more than a reply can have. */
 WUNRES bool forward_set_reply(struct httpd_request *r,
 			      const struct h1_response *head);
+/* The fields of an interim reply. 0 or -ENOBUFS. */
+WUNRES int forward_put_interim(struct buf *out, const struct h1_response *head);
+/* Those of lines (raw, each with CRLF) that are not left out; drops may be
+ * NULL. 0 or -ENOBUFS. */
+WUNRES int forward_put_trailers(struct buf *out, struct span lines,
+				bool (*drops)(const struct header *h));
 /* A 101 with its Upgrade, and further lines. 0 or -ENOBUFS. */
 WUNRES int forward_put_switch(struct buf *out, const struct h1_response *head,
 			      struct span lines);

@@ -24,6 +24,9 @@ struct forward {
 	bool pooled;  /* from the pool; nothing was heard on it yet */
 	bool upgrade; /* the client asks for another protocol */
 	struct span switch_lines;
+	bool (*drops)(const struct header *h); /* of the client's trailers */
+	forward_elsewhere *elsewhere;	       /* NULL: not, or it was asked */
+	bool refused; /* an address has, of all of them */
 	forward_done *done;
 	void *ctx;
 	struct forward_result result;
@@ -47,6 +50,7 @@ struct forward {
 	enum h1_body framing;
 	uint64_t left;
 	struct h1_chunked chunked;
+	struct buf trailers; /* of the server */
 };
 
 /* -- forward.c ------------------------------------------------------------- */

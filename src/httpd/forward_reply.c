@@ -2,9 +2,10 @@
 /* forward_reply.c - what a server answers, on its way back
  *
  * How it works: the head is gathered and passed at once; interim replies are
- * skipped, as ours are our own. The body is taken out of the server's framing
- * and put into ours, each piece as it comes, while the client takes it; a body
- * that only the end of the connection ends gets chunks. Trailers are dropped.
+ * passed too, but for 100, as ours is our own. The body is taken out of the
+ * server's framing and put into ours, each piece as it comes, while the client
+ * takes it; a body that only the end of the connection ends gets chunks.
+ * Trailers stand behind it where it has chunks there, else nowhere.
  * After 101 both connections are joined in the kernel, whatever they speak.
  */
 
@@ -60,7 +61,7 @@ static void forward_pass_chunks(struct forward *x, struct span in)
 	struct span piece;
 
 	while (in.len && !x->chunked.done) {
-		if (h1_chunked_next(&x->chunked, &in, &piece, NULL)) {
+		if (h1_chunked_next(&x->chunked, &in, &piece, &x->trailers)) {
 			forward_fail(x);
 			return; /* x is gone */
 		}
@@ -204,7 +205,16 @@ static void forward_on_head(struct forward *x, const struct h1_response *head,
 	buf_fini(&in);
 }
 
-/* Looks whether a head is whole; skips interim ones. x may be gone. */
+static void forward_pass_interim(struct forward *x,
+				 const struct h1_response *head)
+{
+	struct buf lines CLEANUP(buf_fini) = BUF_INIT(FORWARD_REPLY_HEAD_MAX);
+
+	if (head->status > 101 && !forward_put_interim(&lines, head))
+		httpd_interim(x->r, head->status, buf_peek(&lines));
+}
+
+/* Looks whether a head is whole; passes interim ones. x may be gone. */
 static void forward_scan_head(struct forward *x)
 {
 	struct h1_response head;
@@ -226,6 +236,7 @@ static void forward_scan_head(struct forward *x)
 			forward_on_head(x, &head, span_from(all, (size_t)len));
 			return; /* x may be gone */
 		}
+		forward_pass_interim(x, &head);
 		x->interims++;
 		buf_consume(&x->in, (size_t)len);
 		x->scan = (struct h1_scan){ 0 };

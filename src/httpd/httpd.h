@@ -194,6 +194,10 @@ void httpd_set_header(struct httpd_request *r, const char *name,
 /* The reason phrase of the coming reply, instead of the usual one. Copied; one
  * that no status line can have is ignored. */
 void httpd_set_reason(struct httpd_request *r, struct span reason);
+/* An interim reply (102, 103) before the coming one: lines are its fields, each
+ * with its CRLF. Not to a client of HTTP/1.0, which knows none; nothing that
+ * was set for the reply is in it. */
+void httpd_interim(struct httpd_request *r, unsigned status, struct span lines);
 /* fn is called once, from the loop, when the client closes (or only ends its
  * side) before the reply begins; end the request then by any reply. For
  * handlers that may have to wait for long. */
@@ -211,6 +215,11 @@ void httpd_stream_start(struct httpd_request *r, unsigned status,
  * unsent (nothing was taken); -EPIPE when the client has gone. */
 WUNRES int httpd_stream_write(struct httpd_request *r, struct span bytes);
 void httpd_stream_end(struct httpd_request *r);
+
+/* Fields behind the last piece, each with its CRLF (copied, H1_TRAILER_MAX at
+ * most); before the end. Where the reply has no chunks there is no place for
+ * them, and they are dropped. */
+void httpd_stream_set_trailers(struct httpd_request *r, struct span lines);
 
 /* As httpd_stream_start(), with a Content-Length instead of chunks. Exactly so
  * many bytes are written before httpd_stream_end(): more must not be, and after
@@ -256,6 +265,10 @@ void httpd_body_read(struct httpd_request *r, httpd_body_fn *fn);
 /* No further piece until httpd_body_resume(); nothing is read meanwhile. */
 void httpd_body_pause(struct httpd_request *r);
 void httpd_body_resume(struct httpd_request *r);
+/* The fields behind a body that came in chunks, each with its CRLF; none that
+ * frames or routes a message is among them (header.def). Whole from
+ * HTTPD_PIECE_END on, until the reply. */
+struct span httpd_body_trailers(const struct httpd_request *r);
 /* Content-Length; -1: chunked; 0: no body. */
 int64_t httpd_body_length(const struct httpd_request *r);
 

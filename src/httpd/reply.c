@@ -14,12 +14,14 @@
 #include "src/base/civil.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
+#include "src/io/stream.h"
 #include "src/text/json.h"
 
 enum {
 	REPLY_OVERHEAD = 4096,
 	MESSAGE_MAX = 1024,
 	EXTRA_VALUE_MAX = 16 * 1024,
+	INTERIM_OVERHEAD = 64,
 };
 
 static const struct {
@@ -27,6 +29,8 @@ static const struct {
 	const char *reason;
 } reasons[] = {
 	{ 101, "Switching Protocols" },
+	{ 102, "Processing" },
+	{ 103, "Early Hints" },
 	{ 200, "OK" },
 	{ 201, "Created" },
 	{ 202, "Accepted" },
@@ -276,6 +280,21 @@ void httpd_set_header(struct httpd_request *r, const char *name,
 	*(r->extra ? r->extra_end : &r->extra) = x;
 	r->extra_end = &x->next;
 	r->extra_bytes += copy.len + value.len + sizeof(": \r\n");
+}
+
+void httpd_interim(struct httpd_request *r, unsigned status, struct span lines)
+{
+	struct buf out CLEANUP(buf_fini) =
+		BUF_INIT(lines.len + INTERIM_OVERHEAD);
+
+	must(status > 101 && status < 200);
+	if (r->state != REQUEST_HANDLER || !r->head.minor)
+		return;
+	if (buf_putf(&out, "HTTP/1.1 %u %s\r\n", status, reason_of(status)) ||
+	    (lines.len && buf_put(&out, lines)) || buf_put_str(&out, "\r\n"))
+		return;
+	/* one that is not taken is met again by the reply */
+	(void)!stream_write(r->stream, buf_peek(&out));
 }
 
 void httpd_set_reason(struct httpd_request *r, struct span reason)

@@ -126,6 +126,20 @@ void httpd_stream_on_room(struct httpd_request *r,
 	request_run(r);
 }
 
+void httpd_stream_set_trailers(struct httpd_request *r, struct span lines)
+{
+	buf_clear(&r->trailers);
+	if (lines.len)
+		(void)!buf_put(&r->trailers, lines);
+}
+
+static void chunks_end(struct httpd_request *r)
+{
+	piece_put(r, SPAN("0\r\n"));
+	piece_put(r, buf_peek(&r->trailers));
+	piece_put(r, SPAN("\r\n"));
+}
+
 void httpd_stream_end(struct httpd_request *r)
 {
 	if (request_let_go(r))
@@ -136,7 +150,7 @@ void httpd_stream_end(struct httpd_request *r)
 		return;
 	}
 	if (r->chunks && !reply_is_head(r))
-		piece_put(r, SPAN("0\r\n\r\n"));
+		chunks_end(r);
 	r->gone = NULL;
 	body_settle(r);
 	r->state = REQUEST_REPLY;

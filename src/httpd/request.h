@@ -92,6 +92,7 @@ struct httpd_request {
 	uint64_t dropped;
 	bool expected;	/* "100 Continue" is due */
 	bool body_told; /* .body_fn has heard of the end */
+	struct buf body_trailers;
 
 	/* the handler's */
 	void *user;
@@ -107,6 +108,7 @@ struct httpd_request {
 	void (*room)(void *user, struct httpd_request *r);
 	bool room_due;	   /* .room was just set, or much is unsent */
 	size_t room_bytes; /* what is much; 0: as usual */
+	struct buf trailers;
 };
 
 /* -- the server's side (httpd.c) ------------------------------------------ */

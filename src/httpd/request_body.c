@@ -71,7 +71,8 @@ static bool body_take(struct httpd_request *r, struct span *in,
 		      struct span *ret)
 {
 	if (r->head.body == H1_BODY_CHUNKED)
-		return h1_chunked_next(&r->chunked, in, ret, NULL) == H1_OK;
+		return h1_chunked_next(&r->chunked, in, ret,
+				       &r->body_trailers) == H1_OK;
 	*ret = span_of(in->ptr, (size_t)MIN((uint64_t)in->len, r->body_left));
 	*in = span_from(*in, ret->len);
 	r->body_left -= ret->len;
@@ -225,6 +226,11 @@ void httpd_body_resume(struct httpd_request *r)
 	r->expected = false;
 	stream_kick(r->stream);
 	request_run(r);
+}
+
+struct span httpd_body_trailers(const struct httpd_request *r)
+{
+	return buf_peek(&r->body_trailers);
 }
 
 int64_t httpd_body_length(const struct httpd_request *r)

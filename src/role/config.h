@@ -128,6 +128,7 @@ struct config {
 	struct addr ingress_listen; /* "listen"; port 0 = off */
 	char *ingress_certificate, *ingress_key; /* both or none */
 	char *ingress_advertise; /* "advertise": host:port; "" = listen */
+	bool ingress_loopback;	 /* "loopback" */
 	char *ingress_keys_file; /* "keysFile"; "" = none */
 };
 

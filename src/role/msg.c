@@ -87,6 +87,7 @@ static const struct string_field policy_strings[] = {
 };
 static const struct string_field ingress_strings[] = {
 	STRING(msg_ingress, id),
+	STRING(msg_ingress, proxy_token),
 	{ 0, 0 },
 };
 static const struct string_field ingress_client_strings[] = {

@@ -31,6 +31,7 @@ enum {
 	MSG_TEXT_SIZE = 512, /* an error sentence */
 	MSG_ALIGN = 8,	     /* of a received payload */
 	MSG_HASH_SIZE = 32,  /* SHA-256 */
+	MSG_TOKEN_SIZE = 64, /* a token of a sandbox + NUL */
 };
 
 enum role {
@@ -354,6 +355,8 @@ struct msg_ingress {
 	uint32_t renews;	  /* its accesses are told */
 	uint8_t execd_token[MSG_HASH_SIZE];
 	uint8_t secure_token[MSG_HASH_SIZE];
+	char proxy_token[MSG_TOKEN_SIZE]; /* opens execd's /proxy and nothing
+					     else; "": it has none */
 	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip, first choice
 					     first */
 };

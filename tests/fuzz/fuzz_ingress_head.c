@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LINES_OF_OURS = 6 };
+enum { LINES_OF_OURS = 9 };
 
 #define CHECK(cond)              \
 	do {                     \
@@ -33,7 +33,7 @@ static unsigned count(const struct headers *all, struct span name)
 
 static void check_inside(const struct h1_request *sent,
 			 const struct h1_request *got,
-			 const struct ingress_route *route)
+			 const struct ingress_route *route, unsigned by_execd)
 {
 	const struct headers *all = &got->headers;
 
@@ -53,6 +53,8 @@ static void check_inside(const struct h1_request *sent,
 	      (route->port == INGRESS_PORT_EGRESS));
 	CHECK(route->port == INGRESS_PORT_EXECD ||
 	      !count(all, SPAN("x-execd-access-token")));
+	CHECK(count(all, SPAN("x-sallyport-proxy-token")) == by_execd);
+	CHECK(!by_execd || span_starts(got->path, SPAN("/proxy/")));
 	CHECK(route->port == INGRESS_PORT_EGRESS ||
 	      !count(all, SPAN("opensandbox-egress-auth")));
 }
@@ -80,13 +82,14 @@ static void pass(struct span in)
 		if (in.len & 2)
 			ingress_route_unsign(&route);
 		check_route(sent, &route);
-		CHECK(!ingress_put_head(&out, sent, &route, &peer));
+		CHECK(!ingress_put_head(&out, sent, &route, &peer,
+					in.len & 4 ? "token" : ""));
 		CHECK(h1_scan(&scan, buf_peek(&out), 1 << 20) ==
 		      (int)buf_len(&out));
 		/* a few lines of ours may be more than fit */
 		if (sent->headers.count + LINES_OF_OURS < HEADERS_MAX) {
 			CHECK(h1_parse_request(buf_peek(&out), got) == H1_OK);
-			check_inside(sent, got, &route);
+			check_inside(sent, got, &route, in.len & 4 ? 1 : 0);
 		}
 	}
 	free(sent);

@@ -244,6 +244,7 @@ void box_emit_stored(struct json_out *o, const struct box *b)
 	json_put_str(o, "execdToken", b->execd_token);
 	json_put_str(o, "egressToken", b->egress_token);
 	put_some(o, "secureToken", span_str(b->secure_token));
+	put_some(o, "proxyToken", span_str(b->proxy_token));
 	json_close(o);
 }
 
@@ -276,6 +277,7 @@ static const struct text_member texts[] = {
 	TEXT("execdToken", execd_token, true),
 	TEXT("egressToken", egress_token, true),
 	TEXT("secureToken", secure_token, false),
+	TEXT("proxyToken", proxy_token, false),
 };
 
 static int read_texts(struct box *b, const struct json *j, struct diag *d)

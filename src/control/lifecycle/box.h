@@ -62,6 +62,8 @@ struct box {
 	char port[16]; /* of the bridge; "" before it is known */
 	char execd_token[BOX_TOKEN_SIZE], egress_token[BOX_TOKEN_SIZE];
 	char secure_token[BOX_TOKEN_SIZE]; /* "" without secure_access */
+	char proxy_token[BOX_TOKEN_SIZE];  /* the gateway's, for execd's /proxy;
+					      "": execd knows of none */
 
 	uint64_t change; /* lifecycle.changes when the state was set; not kept
 			  */

@@ -6,6 +6,7 @@
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
+#include "src/base/secret.h"
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
 #include "src/control/lifecycle/archive.h"
@@ -133,9 +134,13 @@ static void on_placed(void *ctx, const struct docker_answer *a)
 static int archive_make(const struct creation *c, struct buf *out)
 {
 	const struct lifecycle *l = c->lifecycle;
-	int r;
+	const struct box *b = c->q->box;
+	char tokens[2 * BOX_TOKEN_SIZE + 1];
+	int r, len;
 
-	r = archive_put_folder(out, CONTAINER_FOLDER, 0755);
+	len = snprintf(tokens, sizeof(tokens), "%s\n%s\n", b->execd_token,
+		       b->proxy_token);
+	r = archive_put_folder(out, CONTAINER_FOLDER, 01777);
 	if (!r)
 		r = archive_put_file(out, CONTAINER_EXECD, 0755,
 				     buf_peek(&l->runtime->execd));
@@ -146,7 +151,8 @@ static int archive_make(const struct creation *c, struct buf *out)
 		r = archive_put_folder(out, CONTAINER_FOLDER "/start", 0777);
 	if (!r)
 		r = archive_put_file(out, CONTAINER_TOKEN, 0644,
-				     span_str(c->q->box->execd_token));
+				     span_of(tokens, (size_t)len));
+	secret_wipe(tokens, sizeof(tokens));
 	return r ? r : archive_end(out);
 }
 

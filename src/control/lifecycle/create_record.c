@@ -23,6 +23,7 @@ static void box_give(struct box *b, const struct create_request *q)
 	id_make(b->id);
 	token_make(b->execd_token);
 	token_make(b->egress_token);
+	token_make(b->proxy_token);
 	if (b->secure_access)
 		token_make(b->secure_token);
 	b->created_ms = now;

@@ -60,6 +60,8 @@ void inside_publish(struct lifecycle *l, const struct box *b)
 	body.is_secured = b->secure_token[0] != '\0';
 	if (body.is_secured)
 		token_hash(span_str(b->secure_token), body.secure_token);
+	(void)span_copy(span_str(b->proxy_token), body.proxy_token,
+			sizeof(body.proxy_token));
 	body.renews = b->renew_extend_s && b->expires_ms;
 	gateway_link_send(l->control->gateway, MSG_CONTROL_INGRESS, &body, -1);
 }

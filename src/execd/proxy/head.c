@@ -7,14 +7,19 @@
 
 #include "src/base/addr.h"
 #include "src/base/buf.h"
+#include "src/execd/execd.h"
 #include "src/execd/proxy/target.h"
 #include "src/httpd/forward_head.h"
 
 enum { LINES_MAX = 32 * 1024, HOST_MAX = 32 };
 
-static const struct span token_name = SPAN_INIT("X-EXECD-ACCESS-TOKEN");
+static bool is_token(const struct header *h)
+{
+	return span_eq_nocase(h->name, SPAN("X-EXECD-ACCESS-TOKEN")) ||
+	       span_eq_nocase(h->name, SPAN(EXECD_PROXY_TOKEN));
+}
 
-static bool head_drops(const struct header *h)
+bool head_drops(const struct header *h)
 {
 	switch (h->id) {
 	case HEADER_X_FORWARDED_FOR:
@@ -22,7 +27,7 @@ static bool head_drops(const struct header *h)
 	case HEADER_X_FORWARDED_PROTO:
 		return true;
 	default:
-		return span_eq_nocase(h->name, token_name);
+		return is_token(h);
 	}
 }
 
@@ -50,16 +55,17 @@ int head_put_request(struct buf *out, const struct h1_request *head,
 {
 	CLEANUP(buf_fini) struct buf lines = BUF_INIT(LINES_MAX);
 	char host[HOST_MAX];
-	int r = put_forwarded(&lines, &head->headers, peer);
+	int r = peer ? put_forwarded(&lines, &head->headers, peer) : 0;
 
 	if (r)
 		return r;
 	(void)snprintf(host, sizeof(host), "127.0.0.1:%u", to->port);
-	return forward_put_request(out, head,
-				   &(struct forward_edit){
-					   .path = to->rest,
-					   .host = span_str(host),
-					   .lines = buf_peek(&lines),
-					   .drops = head_drops,
-				   });
+	return forward_put_request(
+		out, head,
+		&(struct forward_edit){
+			.path = to->rest,
+			.host = span_str(host),
+			.lines = buf_peek(&lines),
+			.drops = peer ? head_drops : is_token,
+		});
 }

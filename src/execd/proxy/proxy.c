@@ -33,23 +33,24 @@ struct proxy *proxy_free(struct proxy *p)
 }
 
 /* The sandbox's loopback: IPv4, IPv6 where that refuses. */
-static void proxy_pass(struct proxy *p, struct httpd_request *r,
+static void proxy_pass(struct execd *e, struct httpd_request *r,
 		       const struct target *to)
 {
-	struct forward_order order = { .addr_count = 2 };
+	struct forward_order order = { .addr_count = 2, .drops = head_drops };
 
 	must(addr_parse(SPAN("127.0.0.1"), &order.addrs[0]) &&
 	     addr_parse(SPAN("::1"), &order.addrs[1]));
 	order.addrs[0].port = order.addrs[1].port = to->port;
 	buf_init(&order.head, FORWARD_HEAD_MAX);
-	if (head_put_request(&order.head, httpd_head(r), to,
-			     &httpd_peer(r)->address)) {
+	if (head_put_request(
+		    &order.head, httpd_head(r), to,
+		    execd_is_gateway(e, r) ? NULL : &httpd_peer(r)->address)) {
 		buf_wipe(&order.head);
 		httpd_reply(r, 431, "text/plain; charset=utf-8",
 			    SPAN("the head is too long\n"));
 		return;
 	}
-	forward_begin(&p->forwarder, r, &order);
+	forward_begin(&e->proxy->forwarder, r, &order);
 }
 
 void proxy_any(void *ctx, struct httpd_request *r)
@@ -77,5 +78,5 @@ void proxy_any(void *ctx, struct httpd_request *r)
 			     FORWARD_TUNNELS_MAX);
 		return;
 	}
-	proxy_pass(e->proxy, r, &to);
+	proxy_pass(e, r, &to);
 }

@@ -2,6 +2,8 @@
 """What the lifecycle API tells a client holds: ports, links, snapshots, texts."""
 import time
 
+from client import socket_in
+
 SERVER = ["python3", "-m", "http.server", "8000", "--directory", "/srv"]
 WRITER = ["bash", "-c", "mkdir -p /srv; echo kept > /srv/file; echo written; exec sleep infinity"]
 READER = ["bash", "-c", "mkdir -p /srv; echo hello > /srv/file; exec " + " ".join(SERVER)]
@@ -56,6 +58,100 @@ def test_an_answer_is_in_force_at_the_ingress(node):
         assert node.api.reach(at["endpoint"], "/file") == (200, "hello\n")
     node.api.delete(box)
     assert node.api.reach(at["endpoint"], "/file")[0] == 404
+
+
+LOCAL = """
+import http.server
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        if self.headers.get("Upgrade"):
+            self.send_response(101)
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Upgrade", "echo")
+            self.end_headers()
+            self.wfile.write(b"hello")
+            self.wfile.write(self.rfile.read(4).upper())
+            self.close_connection = True
+            return
+        text = (self.command + " " + self.path + "\\n" + str(self.headers)).encode()
+        if self.headers.get("Content-Length"):
+            text += self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    do_POST = do_GET
+    def log_message(self, *args): pass
+
+http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
+"""
+
+
+def test_a_server_on_loopback(node):
+    """A server of a developer listens on localhost: it is reached as any other,
+    and is told as much."""
+    box = node.api.create(entrypoint=["python3", "-c", LOCAL])["id"]
+    at = node.api.endpoint(box, 8000)
+    status, text = served(node, at["endpoint"], "/a%2Fb?c=1",
+                          {"X-Sallyport-Proxy-Token": "mine", "X-Forwarded-For": "6.6.6.6"})
+    assert status == 200, text
+    assert text.startswith("GET /a%2Fb?c=1\n"), text
+    assert "X-Forwarded-For: 127.0.0.1\n" in text and "6.6.6.6" not in text
+    assert f"X-Forwarded-Prefix: /sandboxes/{box}/proxy/8000\n" in text
+    assert "token" not in text.lower()
+    body = "x" * 300_000
+    status, text = node.api.reach(at["endpoint"], "/up", {}, "POST", body)
+    assert status == 200 and text.startswith("POST /up\n") and text.endswith("\n" + body)
+    s = upgrade(node, at["endpoint"])
+    s.sendall(b"abcd")
+    assert received(s).endswith(b"\r\n\r\nhelloABCD")
+    record = node.lab.record(kind="ingress", sandbox=box, path="/a%2Fb")
+    assert (record["port"], record["status"]) == (8000, 200)
+    # no token of a client opens the daemon's other doors, nor does the gateway's
+    execd = node.api.endpoint(box, 44772)
+    status, text = node.api.reach(execd["endpoint"], "/proxy/8000/x",
+                                  {"X-Sallyport-Proxy-Token": "mine"})
+    assert status == 401, text
+    # where nobody listens at all
+    status, text = node.api.reach(at["endpoint"].replace("/8000", "/8001"), "/")
+    assert (status, "Bad Gateway" in text) == (502, True)
+    node.api.delete(box)
+
+
+def upgrade(node, endpoint):
+    at, _, prefix = endpoint.partition("/")
+    host, port = at.rsplit(":", 1)
+    s = socket_in(node.lab.gw, (host, int(port)))
+    s.sendall(f"GET /{prefix}/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
+              "Upgrade: echo\r\n\r\n".encode())
+    return s
+
+
+def received(s):
+    s.settimeout(10)
+    out = b""
+    while piece := s.recv(4096):
+        out += piece
+    return out
+
+
+def test_a_secured_server_on_loopback(node):
+    box = node.api.create(entrypoint=["python3", "-c", LOCAL], secureAccess=True)["id"]
+    at = node.api.endpoint(box, 8000)
+    assert served(node, at["endpoint"], "/x", at["headers"])[0] == 200
+    assert node.api.reach(at["endpoint"], "/x")[0] == 401
+    node.api.delete(box)
+
+
+def test_what_has_ended_says_so(node):
+    box = node.api.create(entrypoint=["bash", "-c", "sleep 1; exit 3"])["id"]
+    at = node.api.endpoint(box, 8000)
+    node.lab.wait(lambda: node.api.get(box)["status"]["state"] == "Failed", 10, "its end")
+    node.lab.wait(lambda: node.api.reach(at["endpoint"], "/") == (
+        503, "OpenSandbox Ingress: the sandbox has ended\n"), 5, "the ingress to know")
+    node.api.delete(box)
 
 
 def test_a_secured_port_and_a_link_to_it(node):

@@ -141,6 +141,7 @@ static void container__has_all_that_was_asked_for(void **state)
 	assert_at(m.json, "HostConfig.Memory", "67108864");
 	assert_at(m.json, "HostConfig.MemorySwap", "67108864");
 	assert_at(m.json, "HostConfig.DeviceRequests.0.Count", "2");
+	assert_at(m.json, "HostConfig.StorageOpt", "{\"size\":\"1073741824\"}");
 	assert_at(m.json, "HostConfig.PidsLimit", "77");
 	assert_at(m.json, "HostConfig.Runtime", "\"runsc\"");
 	assert_at(m.json, "HostConfig.Mounts.0.Type", "\"bind\"");
@@ -178,6 +179,7 @@ static void container__is_confined(void **state)
 		  "{\"opensandbox.io/id\":"
 		  "\"11111111-2222-4333-8444-555555555555\"}");
 	assert_null(at(m.json, "HostConfig.Memory"));
+	assert_null(at(m.json, "HostConfig.StorageOpt")); /* not enforced */
 	assert_null(at(m.json, "HostConfig.Runtime"));
 	assert_at(m.json, "HostConfig.Mounts", "[]");
 	made_fini(&m);

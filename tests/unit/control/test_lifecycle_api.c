@@ -144,7 +144,8 @@ static int set_up(void **state)
 	rig_gateway_up(rig);
 	rig_vault_up(rig);
 	RIG_UNTIL(rig, rig->control->loaded && rig->gateway.syncs);
-	RIG_UNTIL(rig, engine_was_asked("GET /v1.41/containers/json"));
+	RIG_UNTIL(rig, engine_was_asked("GET /v1.41/containers/json") ||
+			       engine_was_asked("GET /v1.41/info"));
 	rig_turns(rig, 20);
 	return 0;
 }

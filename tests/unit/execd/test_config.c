@@ -217,7 +217,16 @@ static void config__forgets_a_token_that_comes_once(void **state)
 	fclose(file);
 	assert_int_equal(reads(WORDS("--token-once", path), &s, &d), 0);
 	assert_string_equal(s.config.token, "once");
+	assert_null(s.config.proxy_token);
 	assert_non_null(s.token_once); /* of words that reads() has freed */
+	file = fopen(path, "w");
+	fputs("once\nfor-the-gateway\n", file);
+	fclose(file);
+	assert_int_equal(reads(WORDS("--token-once", path), &s, &d), 0);
+	assert_string_equal(s.config.token, "once");
+	assert_string_equal(s.config.proxy_token, "for-the-gateway");
+	assert_int_equal(reads(WORDS("--token-file", path), &s, &d), 0);
+	assert_null(s.config.proxy_token);
 	assert_int_equal(access(path, F_OK), 0);
 	assert_int_equal(config_forget_token(path), 0);
 	assert_int_equal(access(folder, F_OK), -1);

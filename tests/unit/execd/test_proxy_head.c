@@ -53,7 +53,7 @@ static void target__ports_and_paths(void **state)
 	buf_fini(&out);
 }
 
-static void pass(const char *sent, const char *want)
+static void pass_from(const char *address, const char *sent, const char *want)
 {
 	static struct h1_request head;
 	struct buf out = BUF_INIT(1 << 16);
@@ -62,11 +62,17 @@ static void pass(const char *sent, const char *want)
 
 	assert_int_equal(h1_parse_request(span_str(sent), &head), H1_OK);
 	assert_true(target_parse(head.path, &to));
-	assert_true(addr_parse(SPAN("192.0.2.9"), &peer));
-	assert_int_equal(head_put_request(&out, &head, &to, &peer), 0);
+	assert_true(!address || addr_parse(span_str(address), &peer));
+	assert_int_equal(
+		head_put_request(&out, &head, &to, address ? &peer : NULL), 0);
 	if (!span_eq(buf_peek(&out), span_str(want)))
 		fail_msg("passed on: %.*s", SPAN_FMT(buf_peek(&out)));
 	buf_fini(&out);
+}
+
+static void pass(const char *sent, const char *want)
+{
+	pass_from("192.0.2.9", sent, want);
 }
 
 #define FORWARDED "X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Proto: http\r\n"
@@ -88,7 +94,7 @@ static void head__requests(void **state)
 	     "Content-Length: 0\r\n\r\n");
 	pass("POST /proxy/80/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
 	     "chunked\r\nTrailer: X\r\n\r\n",
-	     "POST /x HTTP/1.1\r\nHost: a\r\n" FORWARDED
+	     "POST /x HTTP/1.1\r\nHost: a\r\nTrailer: X\r\n" FORWARDED
 	     "Transfer-Encoding: chunked\r\n\r\n");
 }
 
@@ -103,7 +109,22 @@ static void head__what_ends_here(void **state)
 	     "X-Forwarded-For: 5.6.7.8, 9.9.9.9\r\nB:\r\n\r\n",
 	     "GET /x HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: \r\n"
 	     "X-Forwarded-For: 1.2.3.4, 5.6.7.8, 9.9.9.9, 192.0.2.9\r\n"
-	     "X-Forwarded-Proto: http\r\n\r\n");
+	     "X-Forwarded-Proto: http\r\nTE: trailers\r\nConnection: TE\r\n"
+	     "\r\n");
+}
+
+/* The gateway has said already who asks, and its token stays here. */
+static void head__of_the_gateway(void **state)
+{
+	(void)state;
+	pass_from(NULL,
+		  "GET /proxy/80/x HTTP/1.1\r\nHost: a\r\n"
+		  "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n"
+		  "X-Forwarded-Host: h\r\nX-Forwarded-Prefix: /s/80\r\n"
+		  "X-Sallyport-Proxy-Token: t\r\n\r\n",
+		  "GET /x HTTP/1.1\r\nHost: a\r\n"
+		  "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n"
+		  "X-Forwarded-Host: h\r\nX-Forwarded-Prefix: /s/80\r\n\r\n");
 }
 
 static void head__upgrades(void **state)
@@ -147,6 +168,7 @@ int main(void)
 		cmocka_unit_test(target__ports_and_paths),
 		cmocka_unit_test(head__requests),
 		cmocka_unit_test(head__what_ends_here),
+		cmocka_unit_test(head__of_the_gateway),
 		cmocka_unit_test(head__upgrades),
 		cmocka_unit_test(head__switches),
 	};

@@ -10,12 +10,13 @@
 #include "gateway/ingress/ingress_head.h"
 #include "gateway/ingress/ingress_route.h"
 #include "src/base/buf.h"
+#include "src/httpd/forward_head.h"
 #include "src/httpd/httpd.h"
 #include "src/wire/h1.h"
 
 static struct httpd_peer peer;
 
-static void pass(const char *sent, const char *want)
+static void pass_with(const char *sent, const char *token, const char *want)
 {
 	static struct h1_request head;
 	struct buf out = BUF_INIT(1 << 16);
@@ -24,10 +25,16 @@ static void pass(const char *sent, const char *want)
 	assert_int_equal(h1_parse_request(span_str(sent), &head), H1_OK);
 	assert_int_equal(ingress_route_parse(&head, &route), INGRESS_OK);
 	assert_true(addr_parse(SPAN("192.0.2.9"), &peer.address));
-	assert_int_equal(ingress_put_head(&out, &head, &route, &peer), 0);
+	assert_int_equal(ingress_put_head(&out, &head, &route, &peer, token),
+			 0);
 	if (!span_eq(buf_peek(&out), span_str(want)))
 		fail_msg("passed on: %.*s", SPAN_FMT(buf_peek(&out)));
 	buf_fini(&out);
+}
+
+static void pass(const char *sent, const char *want)
+{
+	pass_with(sent, "", want);
 }
 
 #define OURS(proto) \
@@ -100,11 +107,54 @@ static void head__upgrade_and_body(void **state)
 			     "WebSocket\r\n\r\n");
 	pass("POST /s/80/p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
 	     "chunked\r\n"
-	     "Expect: 100-continue\r\nTrailer: T\r\n\r\n",
-	     "POST /p HTTP/1.1\r\nHost: h\r\n" OURS(
+	     "Expect: 100-continue\r\nTrailer: T\r\nTE: gzip, trailers\r\n"
+	     "Connection: TE\r\n\r\n",
+	     "POST /p HTTP/1.1\r\nHost: h\r\nTrailer: T\r\n" OURS(
 		     "http") "X-Forwarded-Host: h\r\nX-Forwarded-Prefix: "
 			     "/s/80\r\n"
-			     "Transfer-Encoding: chunked\r\n\r\n");
+			     "Transfer-Encoding: chunked\r\nTE: trailers\r\n"
+			     "Connection: TE\r\n\r\n");
+}
+
+/* Through execd to the sandbox's loopback: the token is ours alone to say. */
+static void head__by_execd(void **state)
+{
+	(void)state;
+	peer.tls = true;
+	pass_with("GET /s/80/a%2F?b HTTP/1.1\r\nHost: h\r\n"
+		  "X-Sallyport-Proxy-Token: mine\r\n" TOKENS "\r\n",
+		  "pt",
+		  "GET /proxy/80/a%2F?b HTTP/1.1\r\nHost: h\r\n" OURS(
+			  "https") "X-Forwarded-Host: h\r\n"
+				   "X-Forwarded-Prefix: /s/80\r\n"
+				   "X-Sallyport-Proxy-Token: pt\r\n\r\n");
+	pass_with("GET /s/80?b HTTP/1.1\r\nHost: h\r\n\r\n", "pt",
+		  "GET /proxy/80/?b HTTP/1.1\r\nHost: h\r\n" OURS(
+			  "https") "X-Forwarded-Host: h\r\n"
+				   "X-Forwarded-Prefix: /s/80\r\n"
+				   "X-Sallyport-Proxy-Token: pt\r\n\r\n");
+}
+
+/* What a head leaves out its trailers leave out. */
+static void trailers__by_port(void **state)
+{
+	static const char lines[] = "X-Sum: 1\r\nX-Forwarded-For: 6.6.6.6\r\n"
+				    "X-EXECD-ACCESS-TOKEN: e\r\nlast:\r\n";
+	struct buf out = BUF_INIT(1024);
+
+	(void)state;
+	assert_int_equal(forward_put_trailers(&out, span_str(lines),
+					      ingress_head_drops(80)),
+			 0);
+	assert_true(span_eq(buf_peek(&out), SPAN("X-Sum: 1\r\nlast:\r\n")));
+	buf_clear(&out);
+	assert_int_equal(forward_put_trailers(&out, span_str(lines),
+					      ingress_head_drops(44772)),
+			 0);
+	assert_true(span_eq(buf_peek(&out),
+			    SPAN("X-Sum: 1\r\nX-EXECD-ACCESS-TOKEN: e\r\n"
+				 "last:\r\n")));
+	buf_fini(&out);
 }
 
 int main(void)
@@ -114,6 +164,8 @@ int main(void)
 		cmocka_unit_test(head__what_stays_here),
 		cmocka_unit_test(head__tokens_by_port),
 		cmocka_unit_test(head__upgrade_and_body),
+		cmocka_unit_test(head__by_execd),
+		cmocka_unit_test(trailers__by_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
