@@ -71,6 +71,10 @@ class Docker:
     def has_image(self, archive):
         self.cli("import", archive, IMAGE)
 
+    def api_version(self):
+        text = self.cli("version", "--format", "{{.Server.APIVersion}}").stdout
+        return tuple(map(int, text.strip().split(".")))
+
     def containers(self):
         return self.cli("ps", "-a", "--format", "{{.Names}}").stdout.split()
 

@@ -235,6 +235,15 @@ def test_a_folder_of_a_volume(node):
                               "&& touch /p/not && ln -s / /p/out")
     assert made.returncode == 0, made.stderr
 
+    if node.docker.api_version() < (1, 45):
+        refused = node.api.create(expect=400, volumes=[
+            {"name": "s", "mountPath": "/s", "subPath": "in/deep",
+             "pvc": {"claimName": "lab-parts"}}])
+        assert refused["code"] == "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER", refused
+        node.api.delete(other)
+        node.docker.cli("volume", "rm", "lab-parts")
+        return
+
     def part(path, expect=202, name="lab-parts", **more):
         return node.api.create(expect=expect, volumes=[
             {"name": "s", "mountPath": "/s", "subPath": path, "pvc": {"claimName": name}} | more])
