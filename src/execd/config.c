@@ -162,6 +162,17 @@ static int take_token_once(const char *name, struct execd_settings *s,
 	return read_tokens(name, s, s->token_once, true, d);
 }
 
+/* Looked at before all else (init/mounts.c). */
+static int take_confirmed(const char *name, struct execd_settings *s,
+			  struct span text, struct diag *d)
+{
+	(void)s;
+	return span_find(text, ':') < text.len
+		       ? 0
+		       : diag_set(d, 0, 0, "%s is \"%.*s\", expected PATH:FOLDER",
+				  name, SPAN_FMT(text));
+}
+
 int config_forget_token(const char *path)
 {
 	char folder[PATH_MAX];
@@ -362,6 +373,8 @@ static const struct row rows[] = {
 	  "what X-EXECD-ACCESS-TOKEN must hold; without it all may ask" },
 	{ "token-file", NULL, ROW_VALUE, take_token_file, "FILE",
 	  "the same, from the first line of a file" },
+	{ "confirm-mount", NULL, ROW_VALUE, take_confirmed, "PATH:FOLDER",
+	  "end unless that folder of the node is mounted there" },
 	{ "token-once", NULL, ROW_VALUE, take_token_once, "FILE",
 	  "the same; the file is removed as soon as the daemon listens" },
 	{ "jupyter-host", "JUPYTER_HOST", ROW_VALUE, take_jupyter_host, "URL",

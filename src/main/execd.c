@@ -18,6 +18,7 @@
 #include "src/execd/config.h"
 #include "src/execd/execd.h"
 #include "src/execd/init/init.h"
+#include "src/execd/init/mounts.h"
 #include "src/io/loop.h"
 
 enum { EXIT_USAGE = 2 };
@@ -119,6 +120,7 @@ int main(int argc, char **argv)
 	int r, status;
 
 	log_init("execd", LOG_INFO);
+	mounts_confirm(argv);
 	init_source(argv);
 	/* The workload runs beside us, often as the same user: it must not
 	 * look into this memory. No limit on cores: programs inherit limits. */

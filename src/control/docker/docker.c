@@ -84,6 +84,7 @@ static struct docker_call *call_free(struct docker_call *call)
 	transfer_free(call);
 	buf_wipe(&call->body);
 	buf_wipe(&call->reply);
+	buf_fini(&call->path_stat);
 	if (call->owns_ctx)
 		free(call->ctx);
 	free(call);
@@ -99,6 +100,7 @@ static void call_answer(struct docker_call *call)
 
 	if (a.status > 0) {
 		a.body = buf_peek(&call->reply);
+		a.path_stat = buf_peek(&call->path_stat);
 		if (a.body.len && is_json(call) &&
 		    json_parse(a.body, &j, NULL)) {
 			a.status = -EPROTO;
@@ -213,6 +215,7 @@ struct docker_call *docker_begin(struct docker *d,
 	list_init(&call->link);
 	timer_init(&call->silence, d->loop, on_silence);
 	buf_init(&call->body, BODY_MAX);
+	buf_init(&call->path_stat, DOCKER_HEAD_MAX);
 	buf_init(&call->reply,
 		 q->shape == DOCKER_WHOLE ? DOCKER_REPLY_MAX : DOCKER_LINE_MAX);
 	(void)snprintf(call->method, sizeof(call->method), "%s", q->method);

@@ -55,6 +55,7 @@ struct docker_answer {
 	const struct json *json;
 	struct span body;
 	const char *message;
+	struct span path_stat; /* of HEAD .../archive: base64 of JSON */
 };
 typedef void docker_fn(void *ctx, const struct docker_answer *a);
 /* A piece of a body that is told as it comes; false ends the call, as if the

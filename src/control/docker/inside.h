@@ -46,6 +46,7 @@ struct docker_call {
 	/* the reply */
 	struct buf reply; /* whole, or of a refusal, or a line that began */
 	size_t head_bytes;
+	struct buf path_stat;
 	bool enough; /* piece has said so */
 	int error;   /* -errno; 0: libcurl's result counts */
 };

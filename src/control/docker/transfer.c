@@ -86,12 +86,26 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
 	return bytes_take(call, span_of(bytes, len)) ? len : 0;
 }
 
+/* What a HEAD request has instead of a body; too long a one is none. */
+static void path_stat_take(struct docker_call *call, struct span line)
+{
+	struct span name = span_cut(&line, ':');
+
+	if (!span_eq_nocase(name, SPAN("X-Docker-Container-Path-Stat")))
+		return;
+	while (line.len && (line.ptr[line.len - 1] == '\r' ||
+			    line.ptr[line.len - 1] == '\n'))
+		line.len--;
+	buf_clear(&call->path_stat);
+	(void)!buf_put(&call->path_stat, span_trim(line));
+}
+
 static size_t on_head(char *bytes, size_t size, size_t count, void *ctx)
 {
 	struct docker_call *call = ctx;
 	size_t len = size * count;
 
-	(void)bytes;
+	path_stat_take(call, span_of(bytes, len));
 	call->head_bytes += len;
 	if (call->head_bytes <= DOCKER_HEAD_MAX)
 		return len;

@@ -19,7 +19,7 @@
 
 #define SNAPSHOTS "opensandbox-snapshots"
 
-enum { NAME_VALUE_MAX = 1024 * 1024 };
+enum { NAME_VALUE_MAX = 1024 * 1024, PATH_BYTES = 4096 };
 
 void container_name(const char *id, char dst[CONTAINER_NAME_SIZE])
 {
@@ -60,24 +60,66 @@ bool container_may_mount(struct span path)
 
 /* Our daemon is the first process and starts the words behind "--"
  * (docs/execd.md). The token comes from a file that it removes. */
-static void put_command(struct json_out *o, const struct box *b)
+static void put_confirmations(struct json_out *o,
+			      const struct create_request *q,
+			      const char *const *sources)
+{
+	char text[2 * PATH_BYTES];
+	unsigned i;
+
+	for (i = 0; i < q->volume_count; i++) {
+		if (!container_confirms(&q->volumes[i], sources[i]))
+			continue;
+		json_put_str(o, NULL, "--confirm-mount");
+		if (snprintf(text, sizeof(text), "%.*s:%s",
+			     SPAN_FMT(q->volumes[i].mount_path),
+			     sources[i]) >= (int)sizeof(text))
+			o->error = o->error ? o->error : -ENOBUFS;
+		json_put_str(o, NULL, text);
+	}
+}
+
+static void put_command(struct json_out *o, const struct create_request *q,
+			const char *const *sources)
 {
 	static const char *const init[] = {
 		"/" CONTAINER_EXECD, "--init",	   "--token-once",
-		"/" CONTAINER_TOKEN, "--trust-ca", "--",
+		"/" CONTAINER_TOKEN, "--trust-ca",
 	};
+	const struct box *b = q->box;
 	static const char *const nothing[] = { "tail", "-f", "/dev/null" };
 	size_t i;
 
 	json_open_array(o, "Entrypoint");
 	for (i = 0; i < ARRAY_LEN(init); i++)
 		json_put_str(o, NULL, init[i]);
+	put_confirmations(o, q, sources);
+	json_put_str(o, NULL, "--");
 	json_close(o);
 	json_open_array(o, "Cmd");
 	for (i = 0; i < b->entrypoint_count; i++)
 		json_put_text(o, NULL, b->entrypoint[i]);
 	for (i = 0; !b->entrypoint_count && i < ARRAY_LEN(nothing); i++)
 		json_put_str(o, NULL, nothing[i]);
+	json_close(o);
+}
+
+/* What an image says of its health is a command, which Docker would run beside
+ * execd before that has looked. */
+static void put_health(struct json_out *o, const struct create_request *q,
+		       const char *const *sources)
+{
+	bool confirms = false;
+	unsigned i;
+
+	for (i = 0; i < q->volume_count; i++)
+		confirms |= container_confirms(&q->volumes[i], sources[i]);
+	if (!confirms)
+		return;
+	json_open_object(o, "Healthcheck");
+	json_open_array(o, "Test");
+	json_put_str(o, NULL, "NONE");
+	json_close(o);
 	json_close(o);
 }
 
@@ -193,22 +235,25 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 			const char *const *sources)
 {
 	const struct create_volume *v;
+	bool is_bind;
 	unsigned i;
 
 	json_open_array(o, "Mounts");
 	for (i = 0; i < q->volume_count; i++) {
 		v = &q->volumes[i];
 		json_open_object(o, NULL);
-		json_put_str(o, "Type",
-			     v->kind == VOLUME_HOST ? "bind" : "volume");
+		is_bind = v->kind == VOLUME_HOST ||
+			  container_confirms(v, sources[i]);
+		json_put_str(o, "Type", is_bind ? "bind" : "volume");
 		json_put_str(o, "Source", sources[i]);
 		json_put_text(o, "Target", v->mount_path);
 		json_put_bool(o, "ReadOnly", v->read_only);
-		if (v->kind == VOLUME_NAMED && v->sub_path.len) {
+		if (!is_bind && v->sub_path.len) {
 			json_open_object(o, "VolumeOptions");
 			json_put_text(o, "Subpath", v->sub_path);
 			json_close(o);
 		}
+		/* below Docker's own folder it says itself how */
 		if (v->kind == VOLUME_HOST) {
 			/* nothing mounted inside comes out */
 			json_open_object(o, "BindOptions");
@@ -220,13 +265,20 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 	json_close(o);
 }
 
-const char *container_version(const struct create_request *q)
+bool container_confirms(const struct create_volume *v, const char *source)
+{
+	return v->kind == VOLUME_NAMED && source[0] == '/';
+}
+
+const char *container_version(const struct create_request *q,
+			      const char *const *sources)
 {
 	unsigned i;
 
 	for (i = 0; i < q->volume_count; i++)
 		if (q->volumes[i].kind == VOLUME_NAMED &&
-		    q->volumes[i].sub_path.len)
+		    q->volumes[i].sub_path.len &&
+		    !container_confirms(&q->volumes[i], sources[i]))
 			return SUBPATH_VERSION;
 	return NULL;
 }
@@ -291,7 +343,8 @@ int container_emit(struct buf *out, const struct create_request *q,
 	json_start(&o, out);
 	json_open_object(&o, NULL);
 	json_put_str(&o, "Image", image);
-	put_command(&o, q->box);
+	put_command(&o, q, sources);
+	put_health(&o, q, sources);
 	put_environment(&o, q);
 	put_labels(&o, q->box);
 	put_mac(&o, q->box);

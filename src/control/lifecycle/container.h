@@ -7,12 +7,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "src/base/attrib.h"
 #include "src/base/span.h"
 
 struct buf;
 struct config;
 struct create_request;
+struct create_volume;
 struct network;
 
 #define CONTAINER_LABEL	 "opensandbox.io/id" /* value: the sandbox's id */
@@ -30,6 +33,7 @@ enum {
 	CONTAINER_IMAGE_MAX = 512,
 	SUBPATH_MAJOR = 1,
 	SUBPATH_MINOR = 45,
+	CONTAINER_EXIT_MOUNTS = 121, /* execd: it is another folder */
 };
 
 /* "sandbox-{id}" */
@@ -46,6 +50,11 @@ WUNRES int container_emit(struct buf *out, const struct create_request *q,
 			  const char *const *sources);
 /* Which version of Docker's API that body needs beyond that of all calls; NULL:
  * none. */
-const char *container_version(const struct create_request *q);
+const char *container_version(const struct create_request *q,
+			      const char *const *sources);
+/* Is it a folder of a volume that an older daemon mounts by its path on the
+ * node? Then execd confirms it (src/execd/init/mounts.h). */
+WUNRES bool container_confirms(const struct create_volume *v,
+			       const char *source);
 /* May a volume be mounted here, or would it hide what we put there? */
 WUNRES bool container_may_mount(struct span path);

@@ -25,8 +25,8 @@ enum { REPLY_MAX = 4 * 1024 * 1024, PATH_BYTES = 8 * 1024 };
 
 static void (*const steps[])(struct creation *c) = {
 	step_record,   step_image,     step_volumes, step_policy,
-	step_register, step_container, step_place,   step_start,
-	step_port,     step_ready,     step_running,
+	step_register, step_container, step_places,  step_place,
+	step_start,    step_port,      step_ready,   step_running,
 };
 
 static void creations_begin(struct runtime *r);
@@ -145,14 +145,23 @@ void creation_next(struct creation *c)
 	steps[c->step++](c);
 }
 
+void creation_exited(struct creation *c, int status)
+{
+	if (status == CONTAINER_EXIT_MOUNTS)
+		creation_fail(c, 400, "VOLUME::INVALID_SUB_PATH",
+			      "the subPath of a volume leads out of it");
+	else
+		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
+			      "its container exited with status %d before it "
+			      "was ready",
+			      status);
+}
+
 /* It was to end while something was on its way; that is here now. */
 static void creation_give_up(struct creation *c)
 {
 	if (c->exit_status >= 0)
-		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
-			      "its container exited with status %d before it "
-			      "was ready",
-			      c->exit_status);
+		creation_exited(c, c->exit_status);
 	else
 		creation_fail(c, 409, "DOCKER::SANDBOX_START_FAILED",
 			      "the sandbox was ended while it was being made");

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
@@ -19,6 +20,9 @@ enum {
 	BODY_BYTES = 4 * 1024 * 1024,
 	ARCHIVE_BYTES = EXECD_BYTES_MAX + CA_INSIDE_MAX + 64 * 1024,
 };
+
+/* Docker, of a folder of the node. */
+#define NO_SOURCE "bind source path does not exist"
 
 #define START_FAILED "DOCKER::SANDBOX_START_FAILED"
 
@@ -43,6 +47,11 @@ static void on_made(void *ctx, const struct docker_answer *a)
 
 	if (!creation_goes_on(c))
 		return;
+	if (a->status == 400 && strstr(a->message, NO_SOURCE)) {
+		creation_fail(c, 400, "VOLUME::INVALID_SUB_PATH",
+			      "a folder that was to be mounted is not there");
+		return;
+	}
 	if (!docker_is_ok(a) ||
 	    !span_copy(json_text(json_find(a->json, "Id")), c->container,
 		       sizeof(c->container)) ||
@@ -60,19 +69,14 @@ static void on_made(void *ctx, const struct docker_answer *a)
 		    creation_changed, c);
 }
 
-static int body_make(const struct creation *c, struct buf *out)
+static const char **sources_of(const struct creation *c)
 {
-	const struct control *control = c->lifecycle->control;
 	unsigned count = c->q->volume_count, i;
 	const char **sources = must_alloc((count + 1) * sizeof(*sources));
-	int r;
 
 	for (i = 0; i < count; i++)
 		sources[i] = c->sources[i];
-	r = container_emit(out, c->q, c->lifecycle->network, control->config,
-			   sources);
-	free(sources);
-	return r;
+	return sources;
 }
 
 /* "&platform=os/arch", where the client has said both. */
@@ -89,17 +93,19 @@ void step_container(struct creation *c)
 {
 	struct buf body = BUF_INIT(BODY_BYTES);
 	char name[CONTAINER_NAME_SIZE], platform[128], path[256];
+	const char **sources = sources_of(c);
 	struct docker_request q = {
 		.method = "POST",
 		.path = path,
-		.version = container_version(c->q),
+		.version = container_version(c->q, sources),
 	};
 
 	container_name(c->id, name);
 	platform_put(c->q->box, platform, sizeof(platform));
 	(void)snprintf(path, sizeof(path), "/containers/create?name=%s%s", name,
 		       platform);
-	if (body_make(c, &body)) {
+	if (container_emit(&body, c->q, c->lifecycle->network,
+			   c->lifecycle->control->config, sources)) {
 		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
 			      "the request is too large");
 	} else {
@@ -107,6 +113,7 @@ void step_container(struct creation *c)
 		c->is_bound = true;
 		c->call = docker_begin(c->lifecycle->docker, &q, on_made, c);
 	}
+	free(sources);
 	buf_wipe(&body);
 }
 

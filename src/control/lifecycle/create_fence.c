@@ -20,7 +20,7 @@
 #include "src/role/config.h"
 #include "src/text/json.h"
 
-enum { TEXT_BYTES = 1024 * 1024 };
+enum { TEXT_BYTES = 1024 * 1024, EXIT_POLLS = 50 };
 
 void step_policy(struct creation *c)
 {
@@ -122,13 +122,13 @@ static void on_started(void *ctx, const struct docker_answer *a)
 	if (!json_bool(json_find(state, "Running")) ||
 	    !json_u64(json_find(state, "Pid"), &pid) || !pid ||
 	    pid > INT32_MAX) {
-		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
-			      "its container exited with status %llu at once",
-			      (unsigned long long)status);
+		creation_exited(c, (int)MIN(status, (uint64_t)255));
 		return;
 	}
 	r = port_find((pid_t)pid, CONFIG_BRIDGE, port);
-	if (r == -ESRCH)
+	if (r == -ESRCH && c->port_polls++ < EXIT_POLLS)
+		step_port(c); /* Docker will have heard of its end */
+	else if (r == -ESRCH)
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
 			      "its container exited at once");
 	else if (r)
@@ -140,6 +140,7 @@ static void on_started(void *ctx, const struct docker_answer *a)
 		entry_put(c, port);
 }
 
+/* Also again, when it ended between Docker's answer and our look. */
 void step_port(struct creation *c)
 {
 	creation_ask(c, "GET", SPAN_NONE, on_started, "/containers/%s/json",

@@ -2,6 +2,8 @@
 /* create_volumes.c - the step that has every volume there, and its real place
  */
 
+#include <stdio.h>
+
 #include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/control/control.h"
@@ -28,6 +30,47 @@ static void volume_fail(struct creation *c, unsigned status, const char *code,
 
 /* -- named volumes of Docker ---------------------------------------------- */
 
+/* A volume of a driver's, or one that is mounted itself, is not where its name
+ * says. The path goes to execd with a colon behind it. */
+static bool has_plain_folder(const struct json *volume,
+			     const struct create_volume *v)
+{
+	return span_eq(json_text(json_find(volume, "Driver")), SPAN("local")) &&
+	       !json_count(json_find_some(volume, "Options")) &&
+	       span_find(v->mount_path, ':') == v->mount_path.len &&
+	       span_find(v->sub_path, ':') == v->sub_path.len;
+}
+
+/* What a folder inside a volume leads to can be changed by whoever has the
+ * volume mounted, at any moment until it is mounted itself: a link there would
+ * lead to any place of the node. Docker, from 26.0 on, opens it so that no link
+ * leads out, and mounts what it opened. An older one is given the path, and
+ * execd looks at what was mounted before it lets anything run
+ * (src/execd/init/mounts.h, create_places.c). */
+static void volume_found(struct creation *c, const struct json *volume)
+{
+	const struct create_volume *v = &c->q->volumes[c->volume];
+	struct span folder = json_text(json_find(volume, "Mountpoint"));
+	char *to = c->sources[c->volume];
+	int n;
+
+	if (!v->sub_path.len ||
+	    docker_serves(c->lifecycle->docker, SUBPATH_MAJOR, SUBPATH_MINOR)) {
+		volume_done(c);
+		return;
+	}
+	n = snprintf(to, sizeof(c->sources[0]), "%.*s/%.*s", SPAN_FMT(folder),
+		     SPAN_FMT(v->sub_path));
+	if (!has_plain_folder(volume, v) || !span_starts(folder, SPAN("/")) ||
+	    n < 0 || (size_t)n >= sizeof(c->sources[0]))
+		volume_fail(c, 400, "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER",
+			    "subPath of this volume needs Docker 26.0 or newer "
+			    "(API " SUBPATH_VERSION ") on this node: it is no "
+			    "plain folder of the driver \"local\"");
+	else
+		volume_done(c);
+}
+
 static void on_made(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
@@ -35,7 +78,7 @@ static void on_made(void *ctx, const struct docker_answer *a)
 	if (!creation_goes_on(c))
 		return;
 	if (docker_is_ok(a))
-		volume_done(c);
+		volume_found(c, a->json);
 	else
 		volume_fail(c, runtime_status_of(a),
 			    "VOLUME::PVC_INSPECT_FAILED", a->message);
@@ -69,7 +112,7 @@ static void on_volume(void *ctx, const struct docker_answer *a)
 		return;
 	v = &c->q->volumes[c->volume];
 	if (docker_is_ok(a))
-		volume_done(c);
+		volume_found(c, a->json);
 	else if (a->status == 404 && v->create)
 		volume_make(c, v);
 	else if (a->status == 404)
@@ -81,21 +124,10 @@ static void on_volume(void *ctx, const struct docker_answer *a)
 			    "VOLUME::PVC_INSPECT_FAILED", a->message);
 }
 
-/* What a folder inside a volume leads to can be changed by whoever has the
- * volume mounted, at any moment until it is mounted itself: a link there would
- * lead to any place of the node. Docker, from 26.0 on, opens it so that no link
- * leads out, and mounts what it opened; before, nobody can. */
 static void volume_named(struct creation *c, const struct create_volume *v)
 {
 	struct buf path = BUF_INIT(PATH_BYTES);
 
-	if (v->sub_path.len && !docker_serves(c->lifecycle->docker,
-					      SUBPATH_MAJOR, SUBPATH_MINOR)) {
-		volume_fail(c, 400, "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER",
-			    "subPath of a volume needs Docker 26.0 or newer "
-			    "(API " SUBPATH_VERSION ") on this node");
-		return;
-	}
 	must(span_copy(v->source, c->sources[c->volume],
 		       sizeof(c->sources[0])));
 	must(!docker_put_escaped(&path, v->source) &&

@@ -26,9 +26,11 @@ struct creation {
 	int exit_status;   /* of its container, when that has ended; or -1 */
 	void (*on_time)(struct creation *c);
 	unsigned volume;		 /* the one that is looked at */
+	size_t reached;			 /* of its path (create_places.c) */
 	char (*sources)[HOST_PATH_SIZE]; /* of each volume */
 	uint64_t ready_until_ms;
-	unsigned polls;
+	unsigned polls;		 /* of execd */
+	unsigned port_polls;
 	struct lifecycle_error no;
 	char id[BOX_ID_SIZE];
 	char container[65];
@@ -40,6 +42,8 @@ void creation_next(struct creation *c);
 /* It failed: undone, then answered. The first reason counts. */
 void creation_fail(struct creation *c, unsigned status, const char *code,
 		   const char *fmt, ...) PRINTF(4, 5);
+/* Its container has, before it was ready. */
+void creation_exited(struct creation *c, int status);
 /* For the callback of a call: false when there is nothing to go on with. */
 WUNRES bool creation_goes_on(struct creation *c);
 /* For the callback of a change: the next step, or fails with what it says. */
@@ -56,6 +60,7 @@ void step_volumes(struct creation *c);	 /* create_volumes.c */
 void step_policy(struct creation *c);	 /* create_fence.c */
 void step_register(struct creation *c);	 /* create_fence.c */
 void step_container(struct creation *c); /* create_container.c */
+void step_places(struct creation *c);	 /* create_places.c */
 void step_place(struct creation *c);	 /* create_container.c */
 void step_start(struct creation *c);	 /* create_container.c */
 void step_port(struct creation *c);	 /* create_fence.c */

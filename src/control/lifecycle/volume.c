@@ -192,6 +192,12 @@ static int read_places(struct volume_reading *rd)
 	return 0;
 }
 
+static void trim_end(struct span *path)
+{
+	while (path->len > 1 && path->ptr[path->len - 1] == '/')
+		path->len--;
+}
+
 int volume_parse(const struct json *j, unsigned at, struct create_request *q,
 		 const struct create_limits *limits, struct lifecycle_error *no)
 {
@@ -205,6 +211,8 @@ int volume_parse(const struct json *j, unsigned at, struct create_request *q,
 	rd.v->name = text_of(&rd, j, "name");
 	rd.v->mount_path = text_of(&rd, j, "mountPath");
 	rd.v->sub_path = text_of(&rd, j, "subPath");
+	trim_end(&rd.v->mount_path);
+	trim_end(&rd.v->sub_path);
 	rd.v->read_only = flag_of(j, "readOnly", false);
 	if (!is_dns_label(rd.v->name))
 		return REFUSE(&rd, "INVALID_NAME",

@@ -93,6 +93,10 @@ static void engine_answer(int fd, const char *method, const char *path)
 			    "\r\n",
 			    47, MSG_NOSIGNAL);
 		(void)recv(fd, &byte, 1, 0);
+	} else if (strstr(path, "/volumes/")) {
+		engine_json(fd, 200,
+			    "{\"Name\":\"data\",\"Driver\":\"nfs\","
+			    "\"Mountpoint\":\"/v/data\",\"Options\":null}");
 	} else if (strstr(path, "/info")) {
 		engine_json(fd, 200,
 			    "{\"Runtimes\":{\"runc\":{},\"kata\":{}}}");

@@ -202,9 +202,39 @@ static void container__mounts_a_folder_of_a_volume(void **state)
 	assert_null(at(m.json, "HostConfig.Mounts.0.VolumeOptions"));
 	assert_at(m.json, "HostConfig.Mounts.1.VolumeOptions",
 		  "{\"Subpath\":\"x/y\"}");
-	assert_string_equal(container_version(m.q), "1.45");
+	assert_string_equal(container_version(m.q, sources), "1.45");
+	assert_null(at(m.json, "Healthcheck"));
 	m.q->volume_count = 1;
-	assert_null(container_version(m.q));
+	assert_null(container_version(m.q, sources));
+	made_fini(&m);
+}
+
+/* By its path, with a daemon that follows links: execd is told what it has to
+ * find, and nothing of the image runs beside it. */
+static void container__has_a_folder_of_a_volume_confirmed(void **state)
+{
+	static const char *const sources[] = { "data", "/v/data/_data/x/y" };
+	struct made m = { 0 };
+
+	(void)state;
+	make(&m,
+	     "{\"image\":{\"uri\":\"i\"},\"entrypoint\":[\"x\"],"
+	     "\"resourceLimits\":{},\"volumes\":[{\"name\":\"a\","
+	     "\"mountPath\":\"/a\",\"pvc\":{\"claimName\":\"data\"}},"
+	     "{\"name\":\"b\",\"mountPath\":\"/b\",\"subPath\":\"x/y/\","
+	     "\"readOnly\":true,\"pvc\":{\"claimName\":\"data\"}}]}",
+	     "{}", sources);
+	assert_at(m.json, "HostConfig.Mounts.0.Type", "\"volume\"");
+	assert_at(m.json, "HostConfig.Mounts.1.Type", "\"bind\"");
+	assert_at(m.json, "HostConfig.Mounts.1.Source",
+		  "\"/v/data/_data/x/y\"");
+	assert_at(m.json, "HostConfig.Mounts.1.ReadOnly", "true");
+	assert_null(at(m.json, "HostConfig.Mounts.1.VolumeOptions"));
+	assert_at(m.json, "Entrypoint.5", "\"--confirm-mount\"");
+	assert_at(m.json, "Entrypoint.6", "\"/b:/v/data/_data/x/y\"");
+	assert_at(m.json, "Entrypoint.7", "\"--\"");
+	assert_at(m.json, "Healthcheck", "{\"Test\":[\"NONE\"]}");
+	assert_null(container_version(m.q, sources));
 	made_fini(&m);
 }
 
@@ -330,6 +360,7 @@ int main(void)
 		cmocka_unit_test(container__has_all_that_was_asked_for),
 		cmocka_unit_test(container__is_confined),
 		cmocka_unit_test(container__mounts_a_folder_of_a_volume),
+		cmocka_unit_test(container__has_a_folder_of_a_volume_confirmed),
 		cmocka_unit_test(container__of_a_snapshot),
 		cmocka_unit_test(mounts__hide_nothing_of_ours),
 		cmocka_unit_test(archive__is_what_tar_reads),

@@ -545,7 +545,8 @@ static void create__is_checked_first(void **state)
 		    404, "SNAPSHOT::NOT_FOUND");
 }
 
-/* The daemon here serves API 1.44, the last without. */
+/* The daemon here serves API 1.44, the last without, and the volume is one of
+ * another driver. */
 static void create__of_a_folder_of_a_volume_needs_its_daemon(void **state)
 {
 	struct rig *rig = *state;
@@ -557,6 +558,7 @@ static void create__of_a_folder_of_a_volume_needs_its_daemon(void **state)
 			"\"claimName\":\"data\"}}]}"),
 		    400, "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER");
 	assert_false(engine_was_asked("POST /v1.41/containers/create"));
+	assert_true(engine_was_asked("GET /v1.41/volumes/data"));
 	assert_false(engine_was_asked("POST /v1.45/containers/create"));
 }
 
