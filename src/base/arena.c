@@ -7,6 +7,8 @@
 #include <stdalign.h>
 #include <stdio.h>
 
+#include "src/base/blocks.h"
+
 /* Each block is larger than the one before. The arena of a connection holds a
  * few dozen bytes for as long as it rests; one of an exchange needs two or
  * three blocks of sizes that malloc keeps at hand. */
@@ -29,16 +31,20 @@ void arena_fini(struct arena *a)
 
 	for (; block; block = next) {
 		next = block->next;
-		free(block);
+		block_give(block, block->size + sizeof(*block));
 	}
 	arena_init(a, a->cap);
 }
 
 void arena_wipe(struct arena *a)
 {
-	struct arena_block *block;
+	struct arena_block *block = a->blocks;
 
-	for (block = a->blocks; block; block = block->next)
+	if (block) { /* what was not given out of the newest was not written */
+		explicit_bzero(block->data, a->used);
+		block = block->next;
+	}
+	for (; block; block = block->next)
 		explicit_bzero(block->data, block->size);
 	arena_fini(a);
 }
@@ -55,11 +61,7 @@ static bool arena_grow(struct arena *a, size_t size)
 		a->overflow = true;
 		return false;
 	}
-	block = malloc(want);
-	if (!block) {
-		a->overflow = true;
-		return false;
-	}
+	block = block_take(want);
 	block->next = a->blocks;
 	block->size = want - sizeof(*block);
 	a->blocks = block;

@@ -16,7 +16,7 @@
 
 #include "src/base/err.h"
 
-enum { FRAME_HEAD_SIZE = 9 };
+enum { FRAME_HEAD_SIZE = 9, OUT_BYTES = 16 * 1024 };
 
 /* What h2_output() gave last was sent. */
 void h2_out_drop_given(struct h2 *h)
@@ -40,6 +40,15 @@ static void goaway_submit(struct h2 *h)
 		NGHTTP2_NO_ERROR, NULL, 0);
 }
 
+/* Room for the frames of a turn, rather than growing with each. */
+static void out_prepare(struct h2 *h)
+{
+	char *room;
+
+	if (!h->out.data && nghttp2_session_want_write(h->session))
+		must(buf_reserve(&h->out, OUT_BYTES, &room) == 0);
+}
+
 void h2_out_pump(struct h2 *h)
 {
 	const uint8_t *bytes;
@@ -48,6 +57,7 @@ void h2_out_pump(struct h2 *h)
 	h2_out_drop_given(h);
 	if (h->lost)
 		return;
+	out_prepare(h);
 	if (h->goaway_due && buf_len(&h->out) < H2_OUT_ENOUGH)
 		goaway_submit(h);
 	h->inside = true;
