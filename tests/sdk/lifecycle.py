@@ -38,7 +38,7 @@ def now(seconds=0):
 class Sandbox:
     def __init__(self, execd, request):
         self.id = str(uuid.uuid4())
-        # SDKs before 1.0.12 of Java do not know the headers of an endpoint
+        # SDKs before 1.0.4 of Java do not know the headers of an endpoint
         open_to_all = (request.get("metadata") or {}).get("token") == "none"
         self.token = "" if open_to_all else secrets.token_urlsafe(16)
         self.home = tempfile.mkdtemp(prefix="sp-sdk-")

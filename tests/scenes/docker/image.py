@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROGRAMS = ("bash", "cat", "ls", "sleep", "tail", "id", "env", "mkdir", "rm", "touch", "mv", "true",
             "false", "chmod", "grep", "curl", "getent", "ip", "stat", "head", "wc", "mktemp", "ln",
-            "printf")
+            "printf", "printenv")
 PYTHON = "/usr/bin/python3"
 SKIPPED = {"test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "__pycache__",
            "dist-packages", "site-packages", "turtledemo"}

@@ -24,7 +24,7 @@ var (
 
 func TestMain(m *testing.M) {
 	config := sdk.ConnectionConfig{
-		Domain: os.Getenv("OPEN_SANDBOX_DOMAIN"), Protocol: "http", APIKey: "tests"}
+		Domain: os.Getenv("OPEN_SANDBOX_DOMAIN"), Protocol: "http"}
 	seconds := 1200
 	var err error
 	box, err = sdk.CreateSandbox(ctx, config,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands, files and metrics through the official Java SDK. A program without
-// a framework: each test prints a line, the last line is "N passed, N failed".
+// Commands, files and metrics through the official Java SDK.
 
 import com.alibaba.opensandbox.sandbox.Sandbox;
 import com.alibaba.opensandbox.sandbox.config.ConnectionConfig;
@@ -22,42 +21,9 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 
-public final class ExecdTest {
-	interface Body { void run() throws Exception; }
-
+public final class ExecdTest extends Tests {
 	private static Sandbox sandbox;
 	private static String folder;
-	private static int passed, failed;
-
-	private static void test(String name, Body body) {
-		try {
-			body.run();
-			passed++;
-			System.out.println("ok " + name);
-		} catch (Throwable t) {
-			failed++;
-			System.out.println("not ok " + name + ": " + t);
-			t.printStackTrace(System.out);
-		}
-	}
-
-	private static void same(Object expected, Object found) {
-		if (!expected.equals(found))
-			throw new AssertionError("expected " + expected + ", found " + found);
-	}
-
-	private static void holds(boolean it, String what) {
-		if (!it) throw new AssertionError("does not hold: " + what);
-	}
-
-	private static void fails(String what, Body body) {
-		try {
-			body.run();
-		} catch (Exception e) {
-			return;
-		}
-		throw new AssertionError("succeeded: " + what);
-	}
 
 	private static List<String> texts(List<OutputMessage> messages) {
 		List<String> all = new ArrayList<>();
@@ -151,7 +117,6 @@ public final class ExecdTest {
 		run("rm -rf " + folder);
 		sandbox.kill();
 		sandbox.close();
-		System.out.println(passed + " passed, " + failed + " failed");
-		System.exit(failed == 0 ? 0 : 1);
+		end();
 	}
 }

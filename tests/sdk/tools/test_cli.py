@@ -1,22 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official command line, as its user types it"""
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-OSB = Path(sys.executable).parent / "osb"
-
-
-def osb(*args, ok=True):
-    done = subprocess.run([OSB, "--no-color", *args], capture_output=True, text=True, timeout=60,
-                          stdin=subprocess.DEVNULL, check=False,
-                          env={**os.environ, "OPEN_SANDBOX_PROTOCOL": "http"})
-    assert (done.returncode == 0) == ok, (args, done.returncode, done.stdout, done.stderr)
-    return done.stdout
+from osb import osb
 
 
 @pytest.fixture(scope="module")
