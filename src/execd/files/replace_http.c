@@ -15,7 +15,7 @@ struct replacing {
 	struct job job;
 	struct json *body;
 	void *cursor;
-	bool verbose, checked;
+	bool told, verbose, checked;
 	struct json_out json;
 	struct span name; /* of the file at hand */
 	struct replacement *now;
@@ -56,7 +56,7 @@ static void check_all(struct replacing *x)
 	while ((value = json_next(x->body, &cursor, &name)))
 		if (!item_read(&x->job.fault, name, value, path, texts))
 			return;
-	if (x->verbose) {
+	if (x->told) {
 		json_start(&x->json, &x->job.json);
 		json_open_object(&x->json, NULL);
 	}
@@ -89,7 +89,7 @@ static void item_end(struct replacing *x)
 
 static void replacing_end(struct replacing *x)
 {
-	if (!x->verbose || fault_is_set(&x->job.fault))
+	if (!x->told || fault_is_set(&x->job.fault))
 		return;
 	json_close(&x->json);
 	if (json_done(&x->json))
@@ -138,6 +138,8 @@ void files_replace(void *ctx, struct httpd_request *r)
 		return;
 	x = must_alloc(sizeof(*x));
 	x->body = body;
+	/* Who says "false" outright may be a client that reads an object. */
+	x->told = httpd_query(r, "verbose").len > 0;
 	x->verbose = span_eq(httpd_query(r, "verbose"), SPAN("true"));
 	x->job.run = replacing_run;
 	x->job.free = replacing_free;

@@ -350,6 +350,9 @@ def test_replace(execd, tree):
     reply = execd.request("POST", "/files/replace", {str(path): {"old": "p", "new": ""}})
     assert (reply.status, reply.body, reply.headers["content-length"]) == (200, b"", "0")
     assert path.read_text() == "rint()"
+    # who says false outright, as Java's SDK does, reads an object
+    reply = execd.request("POST", "/files/replace?verbose=false", {str(path): {"old": "r", "new": "R"}})
+    assert reply.json() == {} and path.read_text() == "Rint()"
     # through a link: the link stays
     reply = execd.request("POST", "/files/replace", {str(tree / "link"): {"old": "alpha", "new": "beta"}})
     assert reply.status == 200
