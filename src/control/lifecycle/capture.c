@@ -186,6 +186,8 @@ static bool capture_matches(const struct capture *s, const struct list_query *q)
 	struct span state = span_str(capture_state_name(s->state));
 	unsigned i;
 
+	if (q->name.ptr && !span_eq(q->name, span_str(s->name)))
+		return false;
 	if (q->sandbox_id.ptr &&
 	    !span_eq(q->sandbox_id, span_str(s->sandbox_id)))
 		return false;

@@ -80,6 +80,12 @@ static int take_sandbox_id(struct reading *rd, struct span value)
 	return 0;
 }
 
+static int take_name(struct reading *rd, struct span value)
+{
+	rd->q->name = value.len ? value : SPAN_NONE;
+	return 0;
+}
+
 static int take_number(struct reading *rd, const char *name, struct span value,
 		       unsigned max, unsigned *ret)
 {
@@ -109,8 +115,11 @@ static const struct {
 	const char *name;
 	int (*take)(struct reading *rd, struct span value);
 } parameters[] = {
-	{ "state", take_state },	  { "metadata", take_metadata },
-	{ "sandboxId", take_sandbox_id }, { "page", take_page },
+	{ "state", take_state },
+	{ "metadata", take_metadata },
+	{ "sandboxId", take_sandbox_id },
+	{ "name", take_name },
+	{ "page", take_page },
 	{ "pageSize", take_page_size },
 };
 

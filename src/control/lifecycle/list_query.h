@@ -28,7 +28,7 @@ struct list_query {
 	unsigned state_count;
 	struct box_pair pairs[LIST_PAIRS_MAX]; /* all must hold */
 	unsigned pair_count;
-	struct span sandbox_id; /* SPAN_NONE: any */
+	struct span sandbox_id, name; /* SPAN_NONE: any */
 	unsigned page, page_size;
 	struct arena arena; /* of all spans */
 };

@@ -244,7 +244,7 @@ static void capture__lists(void **state)
 		      "\"pagination\":{\"page\":1,\"pageSize\":1,"
 		      "\"totalItems\":2,\"totalPages\":2,\"hasNextPage\":"
 		      "true}}");
-	assert_listed(&all, "state=creating&state=failed",
+	assert_listed(&all, "state=creating&state=failed&name=first",
 		      "{\"items\":[{\"id\":\"c1\",\"sandboxId\":\"" ID
 		      "\",\"name\":\"first\",\"status\":{\"state\":"
 		      "\"Creating\",\"reason\":\"snapshot_accepted\","
@@ -255,6 +255,7 @@ static void capture__lists(void **state)
 		      "\"totalItems\":1,\"totalPages\":1,\"hasNextPage\":"
 		      "false}}");
 	assert_listed(&all, "sandboxId=other", NO_ITEMS);
+	assert_listed(&all, "name=firs", NO_ITEMS);
 	assert_listed(&all, "state=Odd", NO_ITEMS);
 	captures_remove(&all, SPAN("c1"));
 	assert_null(captures_find(&all, SPAN("c1")));

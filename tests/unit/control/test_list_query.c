@@ -41,6 +41,7 @@ static void query__nothing_is_the_first_page(void **state)
 	assert_int_equal(q.page_size, LIST_PAGE_SIZE);
 	assert_int_equal(q.state_count + q.pair_count, 0);
 	assert_null(q.sandbox_id.ptr);
+	assert_null(q.name.ptr);
 	list_query_fini(&q);
 }
 
@@ -50,12 +51,13 @@ static void query__everything(void **state)
 
 	(void)state;
 	parse(&q, "state=Running&state=paused&page=3&x=%zz&pageSize=200&"
-		  "sandboxId=a%2Db&metadata=k1%3Dv1%26k2%3D");
+		  "sandboxId=a%2Db&name=o%20k&metadata=k1%3Dv1%26k2%3D");
 	assert_int_equal(q.state_count, 2);
 	assert_true(span_eq(q.states[1], SPAN("paused")));
 	assert_int_equal(q.page, 3);
 	assert_int_equal(q.page_size, 200);
 	assert_true(span_eq(q.sandbox_id, SPAN("a-b")));
+	assert_true(span_eq(q.name, SPAN("o k")));
 	assert_int_equal(q.pair_count, 2);
 	assert_pair(&q, 0, "k1", "v1");
 	assert_pair(&q, 1, "k2", "");
