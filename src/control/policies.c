@@ -137,8 +137,14 @@ bool policy_entry_precedes(const struct policy_entry *a,
 struct policy_entry *policies_select(const struct policies *p,
 				     const struct sandbox *s)
 {
-	/* Without the operator's overlays nobody's policy may hold. */
-	return p->loaded ? chooser_find(&p->chooser, s) : NULL;
+	struct policy_entry *e;
+
+	if (!p->loaded) /* without the operator's overlays none may hold */
+		return NULL;
+	e = chooser_find(&p->chooser, s);
+	return e || !s->default_policy.len
+		       ? e
+		       : policies_find(p, s->default_policy);
 }
 
 /* -- packing -------------------------------------------------------------- */

@@ -100,7 +100,8 @@ struct policy_entry *policy_entry_free(struct policy_entry *e);
 /* By API first. NULL: none. */
 struct policy_entry *policies_find(const struct policies *p, struct span name);
 struct policy_entry *policies_at(const struct policies *p, uint32_t id);
-/* The policy of a sandbox, or NULL. */
+/* The policy of a sandbox: the one that chooses it, else the one that it names
+ * for that case, or NULL. */
 struct policy_entry *policies_select(const struct policies *p,
 				     const struct sandbox *s);
 /* In the order of selection. */

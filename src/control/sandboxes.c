@@ -230,6 +230,23 @@ static int labels_read(const struct json *j, struct draft *draft,
 	return 0;
 }
 
+static int default_policy_read(const struct json *j, struct draft *draft,
+			       struct diag *d)
+{
+	struct span text = SPAN_NONE;
+	int r = json_get_text(j, "sandbox", "defaultPolicy", &text, d);
+
+	if (r)
+		return r < 0 ? r : 0;
+	if (!text.len || text.len > POLICY_NAME_MAX)
+		return diag_set(d, 0, 0,
+				"sandbox: \"defaultPolicy\": expected the name "
+				"of a policy, 1 to %d bytes",
+				POLICY_NAME_MAX);
+	draft->s.default_policy = arena_dup(&draft->arena, text);
+	return 0;
+}
+
 /* Lower case, as sha256sum writes it. */
 static int hash_read(const struct json *j, const char *member,
 		     uint8_t hash[MSG_HASH_SIZE], bool *ret_has, struct diag *d)
@@ -274,9 +291,10 @@ static int ingress_read(const struct json *j, struct sandbox_ingress *in,
 static int draft_read(const struct json *j, struct span name,
 		      struct draft *draft, struct diag *d)
 {
-	static const char *const known[] = { "id",	"interface", "port",
-					     "mac",	"addresses", "labels",
-					     "ingress", NULL };
+	static const char *const known[] = {
+		"id",	  "interface", "port",		"mac", "addresses",
+		"labels", "ingress",   "defaultPolicy", NULL
+	};
 	int r;
 
 	r = json_want(j, JSON_KIND_OBJECT, "sandbox", d);
@@ -290,6 +308,8 @@ static int draft_read(const struct json *j, struct span name,
 		r = addrs_read(j, &draft->s, d);
 	if (!r)
 		r = labels_read(j, draft, d);
+	if (!r)
+		r = default_policy_read(j, draft, d);
 	if (!r)
 		r = ingress_read(j, &draft->s.ingress, d);
 	if (!r)
@@ -313,7 +333,8 @@ static struct sandbox *sandbox_new(const struct sandbox *from)
 {
 	size_t addrs = from->addr_count * sizeof(*from->addrs);
 	size_t labels = from->label_count * sizeof(*from->labels);
-	size_t size = sizeof(*from) + addrs + labels + from->id.len + 1;
+	size_t size = sizeof(*from) + addrs + labels + from->id.len + 1 +
+		      from->default_policy.len + 1;
 	struct sandbox *s;
 	unsigned i;
 	char *at;
@@ -327,6 +348,7 @@ static struct sandbox *sandbox_new(const struct sandbox *from)
 	at = (char *)s->addrs + addrs;
 	memcpy(s->addrs, from->addrs, addrs);
 	s->id = text_put(&at, from->id);
+	s->default_policy = text_put(&at, from->default_policy);
 	for (i = 0; i < from->label_count; i++) {
 		s->labels[i].key = text_put(&at, from->labels[i].key);
 		s->labels[i].value = text_put(&at, from->labels[i].value);
@@ -409,6 +431,8 @@ void sandbox_emit(struct json_out *o, const struct sandbox *s)
 	for (i = 0; i < s->label_count; i++)
 		json_put_text(o, s->labels[i].key.ptr, s->labels[i].value);
 	json_close(o);
+	if (s->default_policy.len)
+		json_put_text(o, "defaultPolicy", s->default_policy);
 	ingress_emit(o, &s->ingress);
 }
 

@@ -3,6 +3,7 @@
  *
  *   {"id": "build-7", "interface": "sp-build", "addresses": ["10.9.0.2"],
  *    "mac": "02:42:0a:09:00:02", "labels": {"team": "infra"},
+ *    "defaultPolicy": "open",
  *    "ingress": {"execdTokenSha256": "...", "secureTokenSha256": "..."}}
  *
  * A sandbox is known by (interface, source address); no two sandboxes may
@@ -58,6 +59,7 @@ struct sandbox {
 	unsigned addr_count;
 	struct policy_label *labels; /* in order of keys */
 	unsigned label_count;
+	struct span default_policy; /* where none chooses it; "": denied */
 	uint64_t bytes_per_s; /* of its flows, as the supervisor was told */
 	uint32_t policy; /* selected by policies_select(); POLICY_ID_NONE */
 	/* What the spans and lists point to is behind it, in the same block;

@@ -112,6 +112,7 @@ struct config {
 	char *lifecycle_key_file;     /* "apiKeyFile"; "" = insecure */
 	bool lifecycle_insecure;
 	char *lifecycle_certificate, *lifecycle_key; /* both or none */
+	char *lifecycle_default_policy;		     /* "defaultPolicy" */
 	uint32_t lifecycle_max_timeout_s;	     /* "maxTimeoutS" */
 	char *docker_socket;	      /* "dockerSocket" */
 	char *docker_group;	      /* "dockerGroup"; "" = the socket's */

@@ -11,6 +11,7 @@
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
+#include "src/base/log.h"
 #include "src/control/changes.h"
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
@@ -22,9 +23,21 @@
 
 enum { TEXT_BYTES = 1024 * 1024, EXIT_POLLS = 50 };
 
+/* Said for each sandbox: denied is what its owner did not expect. */
+static void default_policy_check(const struct control *c, const char *id)
+{
+	const char *name = c->config->lifecycle_default_policy;
+
+	if (name[0] && !policies_find(&c->policies, span_str(name)))
+		log_warn("sandbox %s was created without a networkPolicy, and "
+			 "there is no policy \"%s\" (lifecycle.defaultPolicy)",
+			 id, name);
+}
+
 void step_policy(struct creation *c)
 {
 	if (!c->q->policy) {
+		default_policy_check(c->lifecycle->control, c->id);
 		creation_next(c);
 		return;
 	}
@@ -57,7 +70,8 @@ static void put_labels(struct json_out *o, const struct box *b)
 	json_close(o);
 }
 
-static int entry_emit(struct buf *out, const struct box *b, const char *port)
+static int entry_emit(struct buf *out, const struct box *b, const char *port,
+		      const char *default_policy)
 {
 	struct json_out o;
 	char mac[MAC_TEXT_SIZE];
@@ -74,6 +88,8 @@ static int entry_emit(struct buf *out, const struct box *b, const char *port)
 	put_address(&o, &b->v6);
 	json_close(&o);
 	put_labels(&o, b);
+	if (!b->has_policy && default_policy[0])
+		json_put_str(&o, "defaultPolicy", default_policy);
 	json_close(&o);
 	return json_done(&o);
 }
@@ -84,7 +100,9 @@ static void entry_put(struct creation *c, const char *port)
 	struct diag d = { 0 };
 	struct sandbox *s;
 
-	if (entry_emit(&text, c->q->box, port) ||
+	if (entry_emit(
+		    &text, c->q->box, port,
+		    c->lifecycle->control->config->lifecycle_default_policy) ||
 	    sandbox_parse(buf_peek(&text), SPAN_NONE, &s, &d)) {
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
 			      "the sandbox could not be registered: %s", d.msg);

@@ -72,7 +72,7 @@ def open_node(tag="d", docker_options=()):
     """From the namespaces to the first answer of the API, and back to nothing."""
     base = ground()
     lab = Lab(sandboxes=0, tag=tag, config={
-        "lifecycle": {"listen": f"127.0.0.1:{PORT}"},
+        "lifecycle": {"listen": f"127.0.0.1:{PORT}", "defaultPolicy": "lab-default"},
         "ingress": {"listen": f"127.0.0.1:{INGRESS}"}})
     # the path of a socket is short, and the data is not for a memory disk
     folder = Path(tempfile.mkdtemp(prefix="spd-", dir="/var/tmp"))

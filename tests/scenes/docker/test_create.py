@@ -123,6 +123,66 @@ def test_neither_neighbours_nor_forged_sources(node, box):
         node.api.delete(other)
 
 
+def test_without_a_network_policy_the_operator_decides(node):
+    """Denied, unless a policy of his chooses it, or is the default of all such;
+    and that one opens no private network."""
+    made = node.api.create(networkPolicy=None)["id"]
+    with_policy = node.api.create(networkPolicy=ALLOW)["id"]
+    try:
+        assert curl(node, made, "http://plain.lab.test/")[0] != 200
+        node.lab.put_policy("lab-default", {"defaultAction": "allow"})
+        assert node.registry()[made]["policy"] == "lab-default"
+        assert curl(node, made, "http://plain.lab.test/")[0] == 200
+        status, text = curl(node, made, "http://10.212.2.2/")
+        assert status == 403, text
+        assert curl(node, with_policy, "http://plain.lab.test/")[0] != 200
+        node.lab.put_policy("lab-chosen", {"sandboxes": {"ids": [made]}, "egress": [
+            {"action": "allow", "target": "api.lab.test"}]})
+        assert node.registry()[made]["policy"] == "lab-chosen"
+        assert curl(node, made, "http://plain.lab.test/")[0] != 200
+        assert curl(node, made, "http://api.lab.test/hello")[0] == 200
+        # it has no policy of its own, so its egress API has none to show
+        at = node.api.endpoint(made, 18080)
+        assert node.api.reach(at["endpoint"], "/policy", at.get("headers"))[0] == 404
+    finally:
+        for name in ("lab-default", "lab-chosen"):
+            node.lab.admin.call("DELETE", f"/v1/policies/{name}")
+        node.api.delete(made)
+        node.api.delete(with_policy)
+
+
+def test_rules_with_ports(node):
+    """As the contract has them since 1.2.0, and for names too."""
+    made = node.api.create(networkPolicy={"egress": [
+        {"action": "allow", "target": "plain.lab.test", "ports": [80]},
+        {"action": "allow", "target": "10.212.2.2", "ports": [443]},
+        {"action": "deny", "ports": [8080]}]})["id"]
+    try:
+        at = node.api.endpoint(made, 18080)
+
+        def policy(method, body=None):
+            status, text = node.api.reach(at["endpoint"], "/policy", at["headers"], method,
+                                          body and json.dumps(body))
+            assert status == 200, text
+            return json.loads(text)
+        assert policy("GET")["policy"]["egress"] == [
+            {"action": "allow", "target": "plain.lab.test", "ports": [80]},
+            {"action": "allow", "target": "10.212.2.2", "ports": [443]},
+            {"action": "deny", "ports": [8080]}]
+        assert curl(node, made, "http://plain.lab.test/")[0] == 200
+        assert curl(node, made, "-k", "https://plain.lab.test/")[0] != 200
+        assert curl(node, made, "-k", "https://10.212.2.2/")[0] == 200
+        assert curl(node, made, "http://10.212.2.2/")[0] != 200
+        policy("PATCH", [{"action": "deny", "target": "PLAIN.lab.test", "ports": [80]}])
+        status, text = curl(node, made, "--resolve", "plain.lab.test:80:11.22.33.44",
+                            "http://plain.lab.test/")
+        assert status == 403 and "plain.lab.test ports 80" in text, text
+        policy("DELETE", ["plain.lab.test", "10.212.2.2"])
+        assert policy("GET")["policy"]["egress"] == [{"action": "deny", "ports": [8080]}]
+    finally:
+        node.api.delete(made)
+
+
 def test_nothing_remains(node):
     made = node.api.create(networkPolicy=ALLOW)["id"]
     assert len(node.remains(made)) == 3  # container, registration, policy

@@ -198,6 +198,10 @@ static void sandboxes__refuse(void **state)
 		{ "{\"id\":\"a\"" ADDRESSES ",\"labels\":{\"x\":1}}",
 		  "labels" },
 		{ "{\"id\":\"a\"" ADDRESSES ",\"address\":1}", "did you mean" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"defaultPolicy\":\"\"}",
+		  "defaultPolicy" },
+		{ "{\"id\":\"a\"" ADDRESSES ",\"defaultPolicy\":{}}",
+		  "defaultPolicy" },
 	};
 	struct rig *rig = *state;
 	size_t i;
@@ -286,6 +290,43 @@ static void sandboxes__survive_a_restart(void **state)
 	assert_allows(rig, "a", "y.com", false);
 	assert_call(api(rig, "GET", "/v1/sandboxes/a", NULL), 200,
 		    "\"policy\":\"p\"");
+}
+
+/* Where a policy chooses it, that one counts; and where the one that it names
+ * is not there, none. */
+static void sandboxes__have_a_default_policy(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_call(api(rig, "POST", "/v1/sandboxes",
+			"{\"id\":\"a\",\"addresses\":[\"10.0.0.2\"],"
+			"\"defaultPolicy\":\"open\"}"),
+		    201, "\"defaultPolicy\":\"open\",\"lockedAt\"");
+	assert_allows(rig, "a", "x.com", false);
+	(void)api(rig, "PUT", "/v1/policies/open",
+		  "{\"defaultAction\":\"allow\"}");
+	assert_allows(rig, "a", "x.com", true);
+	assert_call(api(rig, "GET", "/v1/sandboxes/a", NULL), 200,
+		    "\"policy\":\"open\"");
+	assert_call(api(rig, "POST", "/v1/explain",
+			"{\"sandbox\":\"a\",\"url\":\"https://x.com/\"}"),
+		    200, "policy open");
+	(void)api(rig, "PUT", "/v1/policies/p", policy_json("a", "y.com"));
+	assert_allows(rig, "a", "x.com", false);
+	assert_allows(rig, "a", "y.com", true);
+	(void)api(rig, "DELETE", "/v1/policies/p", NULL);
+	assert_allows(rig, "a", "x.com", true);
+
+	rig_control_stop(rig);
+	rig_vault_down(rig);
+	rig_gateway_down(rig);
+	rig_control_start(rig);
+	rig_gateway_up(rig);
+	rig_vault_up(rig);
+	RIG_UNTIL(rig, fake_sandbox(&rig->gateway, "a"));
+	assert_allows(rig, "a", "x.com", true);
+	(void)api(rig, "DELETE", "/v1/policies/open", NULL);
+	assert_allows(rig, "a", "x.com", false);
 }
 
 /* -- policies -------------------------------------------------------------- */
@@ -466,8 +507,7 @@ static void explain__answers_as_the_gateway_would(void **state)
 			"x.example.com:22 at 192.0.2.1\"}"),
 		    200, "\"verdict\":\"allow\"");
 	assert_call(api(rig, "GET",
-			"/v1/explain?sandbox=a&words=name+x.example.com",
-			NULL),
+			"/v1/explain?sandbox=a&words=name+x.example.com", NULL),
 		    200, "\"verdict\":\"allow\"");
 	assert_call(api(rig, "POST", "/v1/explain",
 			"{\"sandbox\":\"a\",\"words\":\"connect udp "
@@ -510,6 +550,7 @@ int main(void)
 		TEST(sandboxes__are_locked_to_their_interface),
 		TEST(sandboxes__without_their_lock_are_cut_off),
 		TEST(sandboxes__survive_a_restart),
+		TEST(sandboxes__have_a_default_policy),
 		TEST(policies__are_put_and_taken_away),
 		TEST(policies__refuse_and_say_why),
 		TEST(files__are_reloaded_when_they_change),

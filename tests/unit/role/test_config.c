@@ -127,6 +127,7 @@ static const char full[] =
 	" \"createsAtOnce\": 3, \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
 	" \"runsc\", \"pids\": 99, \"readyMs\": 1234,\n"
 	" \"apiKeyFile\": \"/a/k\", \"insecure\": false, \"maxTimeoutS\": 7,\n"
+	" \"defaultPolicy\": \"open\",\n"
 	" \"certificate\": \"/l/c\", \"key\": \"/l/k\"},\n"
 	"\"ingress\": {\"listen\": \"127.0.0.1:8081\", \"certificate\":\n"
 	" \"/i/c\", \"key\": \"/i/k\", \"advertise\": \"Gw.example:8081\",\n"
