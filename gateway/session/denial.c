@@ -3,6 +3,7 @@
 
 #include "gateway/session/denial.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "gateway/audit/audit.h"
@@ -13,7 +14,7 @@
 
 /* However long what the sandbox sent is, and were every byte of it escaped, the
  * body fits. */
-enum { TEXT_BYTES = 256, DETAIL_BYTES = 512 };
+enum { TEXT_BYTES = 256, DETAIL_BYTES = 512, SENTENCE_BYTES = 2048 };
 
 static const struct {
 	uint16_t status;
@@ -49,11 +50,15 @@ static void lower(const char *name, char *dst, size_t size)
 	dst[i] = '\0';
 }
 
+static struct span cut(struct span text, size_t most)
+{
+	return span_of(text.ptr, MIN(text.len, most));
+}
+
 static void put_known(struct json_out *o, const char *name, struct span text)
 {
 	if (text.len)
-		json_put_text(o, name,
-			      span_of(text.ptr, MIN(text.len, TEXT_BYTES)));
+		json_put_text(o, name, cut(text, TEXT_BYTES));
 }
 
 /* What an agent, or the person behind it, can do about it. */
@@ -72,8 +77,46 @@ static const char *hint(const struct audit *a)
 	}
 }
 
-static int body_emit(const struct audit *a, const char *reason,
+/* "GET api.example.com:443 was refused: ...": one sentence that says what, and
+ * which rule or what else was in the way. A '?' is what cannot be printed: it
+ * quotes what the sandbox sent. */
+static void sentence_make(const struct audit *a, char dst[SENTENCE_BYTES])
+{
+	const char *end = a->status >= 500 ? "failed" : "was refused";
+	struct span method = cut(a->method, TEXT_BYTES);
+	struct span host = cut(a->host, TEXT_BYTES);
+	struct span detail = cut(a->detail, DETAIL_BYTES);
+	const char *why = audit_reason_text(a->reason);
+	char port[8] = "";
+	size_t i;
+
+	if (a->reason == AUDIT_REASON_POLICY && detail.len)
+		why = ""; /* the detail begins with "denied" */
+	if (host.len && a->port)
+		(void)snprintf(port, sizeof(port), ":%u", a->port);
+	if (!method.len && !host.len)
+		method = SPAN("the request");
+	(void)snprintf(dst, SENTENCE_BYTES, "%.*s%s%.*s%s %s: %s%s%.*s",
+		       SPAN_FMT(method), method.len && host.len ? " " : "",
+		       SPAN_FMT(host), port, end, why,
+		       *why && detail.len ? ", " : "", SPAN_FMT(detail));
+	for (i = 0; dst[i]; i++)
+		if (dst[i] < ' ' || dst[i] > '~')
+			dst[i] = '?';
+}
+
+static int text_emit(const struct audit *a, const char *sentence,
 		     struct buf *body)
+{
+	int r = buf_putf(body, "%s\n", sentence);
+
+	if (!r && hint(a))
+		r = buf_putf(body, "%s\n", hint(a));
+	return r;
+}
+
+static int object_emit(const struct audit *a, const char *reason,
+		       const char *sentence, struct buf *body)
 {
 	struct json_out o;
 
@@ -81,11 +124,9 @@ static int body_emit(const struct audit *a, const char *reason,
 	json_open_object(&o, NULL);
 	json_put_str(&o, "error", a->status >= 500 ? "failed" : "denied");
 	json_put_str(&o, "reason", reason);
-	json_put_str(&o, "message", audit_reason_text(a->reason));
+	json_put_str(&o, "message", sentence);
 	if (a->detail.len)
-		json_put_text(&o, "detail",
-			      span_of(a->detail.ptr,
-				      MIN(a->detail.len, DETAIL_BYTES)));
+		json_put_text(&o, "detail", cut(a->detail, DETAIL_BYTES));
 	put_known(&o, "sandbox", a->sandbox);
 	put_known(&o, "host", a->host);
 	json_put_u64(&o, "port", a->port);
@@ -96,7 +137,30 @@ static int body_emit(const struct audit *a, const char *reason,
 	if (hint(a))
 		json_put_str(&o, "hint", hint(a));
 	json_close(&o);
-	return json_done(&o);
+	if (json_done(&o))
+		return -ENOBUFS;
+	return buf_put_str(body, "\n");
+}
+
+static bool mentions(struct span field, struct span type)
+{
+	size_t i;
+
+	for (i = 0; i + type.len <= field.len; i++)
+		if (span_eq_nocase(span_of(field.ptr + i, type.len), type))
+			return true;
+	return false;
+}
+
+/* JSON, but for who asks for text and says nothing of JSON: browsers, and
+ * people who write the field by hand. Weights do not matter. */
+static bool wants_text(struct span accept)
+{
+	if (mentions(accept, SPAN("application/json")) ||
+	    mentions(accept, SPAN("+json")))
+		return false;
+	return mentions(accept, SPAN("text/plain")) ||
+	       mentions(accept, SPAN("text/html"));
 }
 
 static void put_header(struct response *r, enum header_id id, struct span name,
@@ -118,15 +182,17 @@ static struct span reason_span(enum audit_reason reason)
 	return span_str(text);
 }
 
-int denial_compose(const struct audit *a, struct buf *body,
+int denial_compose(const struct audit *a, struct span accept, struct buf *body,
 		   char length_text[DENIAL_LENGTH_SIZE], struct response *ret)
 {
 	struct span reason = reason_span(a->reason);
+	char sentence[SENTENCE_BYTES];
+	bool text = wants_text(accept);
 	int r;
 
-	r = body_emit(a, reason.ptr, body);
-	if (!r)
-		r = buf_put_str(body, "\n");
+	sentence_make(a, sentence);
+	r = text ? text_emit(a, sentence, body)
+		 : object_emit(a, reason.ptr, sentence, body);
 	if (r)
 		return r;
 	(void)snprintf(length_text, DENIAL_LENGTH_SIZE, "%zu", buf_len(body));
@@ -136,7 +202,8 @@ int denial_compose(const struct audit *a, struct buf *body,
 	ret->length = buf_len(body);
 	ret->headers.count = 0;
 	put_header(ret, HEADER_CONTENT_TYPE, SPAN("Content-Type"),
-		   SPAN("application/json"));
+		   text ? SPAN("text/plain; charset=utf-8")
+			: SPAN("application/json"));
 	put_header(ret, HEADER_CONTENT_LENGTH, SPAN("Content-Length"),
 		   span_str(length_text));
 	put_header(ret, HEADER_CACHE_CONTROL, SPAN("Cache-Control"),

@@ -100,10 +100,13 @@ static int exchange_refusal(struct exchange *x)
 	CLEANUP(buf_fini) struct buf body = BUF_INIT(DENIAL_BODY_BYTES);
 	const struct leg_ops *ops = x->front->ops;
 	char length[DENIAL_LENGTH_SIZE];
+	const struct header *accept =
+		headers_find(&x->head.headers, HEADER_ACCEPT);
 	struct response response;
 	int r;
 
-	r = denial_compose(&x->audit, &body, length, &response);
+	r = denial_compose(&x->audit, accept ? accept->value : SPAN_NONE, &body,
+			   length, &response);
 	if (!r)
 		r = ops->respond(x->front, &x->request, &response);
 	if (!r && !span_eq(x->head.method, SPAN("HEAD")))

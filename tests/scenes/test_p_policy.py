@@ -3,6 +3,7 @@
 says is what happens."""
 import contextlib
 import json
+import re
 import subprocess
 import time
 
@@ -61,6 +62,26 @@ policies:
     egress:
       # the plain one
       - {action: allow, target: plain.lab.test}
+"""
+
+
+REFUSING = """
+policies:
+  - name: refusing
+    sandboxes: {ids: ["*"]}
+    egress:
+      - {action: deny, target: plain.lab.test}
+      - {action: allow, target: pinned.lab.test, methods: [GET]}
+"""
+
+CONNECT = """
+import socket
+s = socket.create_connection(('192.0.0.8', 3128), 5)
+s.sendall(b'CONNECT plain.lab.test:443 HTTP/1.1\\r\\nHost: plain.lab.test:443\\r\\n\\r\\n')
+reply = b''
+while not reply.endswith(b'}\\n'):
+    reply += s.recv(65536)
+print(reply.partition(b'\\r\\n\\r\\n')[2].decode())
 """
 
 
@@ -595,3 +616,52 @@ def test_cli_puts_lists_and_removes(lab, sandbox, tmp_path):
     write(lab, "file.yaml", "nonsense")
     r = sallyport(lab, "policy", "reload")
     assert r.returncode == 1 and "file.yaml" in r.stderr
+
+
+# -- refusals -------------------------------------------------------------------
+
+def refused(sandbox, url, *more):
+    """The refusal's type and body."""
+    host = url.split("/")[2]
+    port = 443 if url.startswith("https") else 80
+    status, body, _ = sandbox.curl("--resolve", f"{host}:{port}:{ORIGIN4}", "-D",
+                                   f"/tmp/{sandbox.id}-head", *more, url)
+    assert status == 403, (status, body)
+    head = run("cat", f"/tmp/{sandbox.id}-head").stdout.lower()
+    assert "sallyport-denied: policy" in head, head
+    return re.search(r"content-type: ([^\r\n]*)", head).group(1), body
+
+
+@pytest.mark.parametrize("way", ["http", "https-1", "https-2", "connect"])
+def test_refusals_name_policy_and_rule(lab, sandbox, way):
+    """Whatever carried the request: policy, rule, and where it is written, as
+    members and in one plain sentence."""
+    load(lab, r_yaml=REFUSING)
+    if way == "connect":
+        body = sandbox.python(CONNECT).stdout
+        what, rule, member = "CONNECT plain.lab.test:443", "rule 1", "deny plain.lab.test"
+    elif way == "http":
+        kind, body = refused(sandbox, "http://plain.lab.test/x?y")
+        what, rule, member = "GET plain.lab.test:80", "rule 1", "deny plain.lab.test"
+    else:
+        kind, body = refused(sandbox, "https://pinned.lab.test/", "-X", "DELETE",
+                             "--http1.1" if way == "https-1" else "--http2")
+        what, rule, member = "DELETE pinned.lab.test:443", "the default action", None
+    if way != "connect":
+        assert kind == "application/json"
+    told = json.loads(body)
+    assert told["error"] == "denied" and told["reason"] == "policy"
+    assert told["policy"] == "refusing" and told.get("rule") == member, told
+    assert told["message"].startswith(f"{what} was refused: denied by {rule} of policy refusing ("), told
+    assert "r.yaml:" in told["message"] and told["hint"]
+
+
+def test_a_refusal_is_text_for_who_reads_it(lab, sandbox):
+    load(lab, r_yaml=REFUSING)
+    for more in (["-H", "Accept: text/plain"], ["-H", "Accept: text/html,*/*;q=0.8", "--http1.1"]):
+        kind, body = refused(sandbox, "http://plain.lab.test/", *more)
+        assert kind == "text/plain; charset=utf-8"
+        assert re.match(r"GET plain.lab.test:80 was refused: denied by rule 1 of policy refusing "
+                        r"\(deny plain.lab.test, r.yaml:6\)\nask the operator", body), body
+    kind, body = refused(sandbox, "https://pinned.lab.test/", "-d", "x", "--http2", "-H", "Accept: text/plain")
+    assert kind == "text/plain; charset=utf-8" and body.startswith("POST pinned.lab.test:443")

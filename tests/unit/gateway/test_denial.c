@@ -29,7 +29,7 @@ static int denial_bytes(const struct audit *audit, bool close, bool head_only,
 	struct response response;
 	int r;
 
-	r = denial_compose(audit, &body, length, &response);
+	r = denial_compose(audit, SPAN_NONE, &body, length, &response);
 	if (r)
 		return r;
 	assert_int_equal(response.status, audit->status);
@@ -121,9 +121,99 @@ static void denial__says_what_and_why(void **state)
 	assert_text(&a, "error", "denied");
 	assert_text(&a, "reason", "policy");
 	assert_text(&a, "host", "evil.example");
-	assert_text(&a, "message", audit_reason_text(AUDIT_REASON_POLICY));
+	assert_text(&a, "message", "x evil.example:443 was refused: x");
 	assert_non_null(json_find(a.body, "hint"));
 	answer_close(&a);
+}
+
+/* One sentence: what was asked for, and which rule or what else was in the way.
+ */
+static void denial__is_one_sentence(void **state)
+{
+	static const struct {
+		struct audit audit;
+		const char *says;
+	} rows[] = {
+		{ { .reason = AUDIT_REASON_POLICY,
+		    .status = 403,
+		    .method = SPAN_INIT("GET"),
+		    .host = SPAN_INIT("a.example"),
+		    .port = 80,
+		    .detail = SPAN_INIT("denied by rule 2 of policy p (deny "
+					"a.example, p.yaml:4)") },
+		  "GET a.example:80 was refused: denied by rule 2 of policy p "
+		  "(deny a.example, p.yaml:4)" },
+		{ { .reason = AUDIT_REASON_NO_NAME,
+		    .status = 502,
+		    .method = SPAN_INIT("CONNECT"),
+		    .host = SPAN_INIT("b.example"),
+		    .port = 443 },
+		  "CONNECT b.example:443 failed: the name does not resolve" },
+		{ { .reason = AUDIT_REASON_MISDIRECTED,
+		    .status = 421,
+		    .detail = SPAN_INIT("it says c.example") },
+		  "the request was refused: the request names another host "
+		  "than "
+		  "its connection, it says c.example" },
+	};
+	struct answer a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		answer_open(&a, &rows[i].audit, false, false);
+		assert_text(&a, "message", rows[i].says);
+		answer_close(&a);
+	}
+}
+
+static void denial__is_text_for_who_wants_text(void **state)
+{
+	static const struct {
+		struct span accept;
+		bool text;
+	} rows[] = {
+		{ SPAN_INIT(""), false },
+		{ SPAN_INIT("*/*"), false },
+		{ SPAN_INIT("application/json, text/plain, */*"), false },
+		{ SPAN_INIT("application/vnd.x+json, text/html;q=0.1"), false },
+		{ SPAN_INIT("image/png"), false },
+		{ SPAN_INIT("text/plain"), true },
+		{ SPAN_INIT("Text/HTML,application/xhtml+xml,*/*;q=0.8"),
+		  true },
+	};
+	CLEANUP(buf_fini) struct buf body = BUF_INIT(DENIAL_BODY_BYTES);
+	struct audit audit = denied(SPAN("x\r\n\x1b[2J"));
+	char length[DENIAL_LENGTH_SIZE];
+	struct response response;
+	const struct header *type;
+	struct span text;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		buf_clear(&body);
+		assert_int_equal(denial_compose(&audit, rows[i].accept, &body,
+						length, &response),
+				 0);
+		type = headers_find(&response.headers, HEADER_CONTENT_TYPE);
+		text = buf_peek(&body);
+		if (!rows[i].text) {
+			assert_span(type->value, "application/json");
+			assert_int_equal(text.ptr[0], '{');
+			continue;
+		}
+		assert_span(type->value, "text/plain; charset=utf-8");
+		/* a line, and one that says what to do; nothing else ends one
+		 */
+		assert_true(span_starts(text, SPAN("x")));
+		assert_int_equal(span_find(text, '\r'), text.len);
+		assert_int_equal(span_find(text, '\x1b'), text.len);
+		(void)span_cut(&text, '\n');
+		assert_true(span_starts(text, SPAN("ask the operator")));
+		(void)span_cut(&text, '\n');
+		assert_int_equal(text.len, 0);
+	}
 }
 
 static void denial__closes_when_told(void **state)
@@ -231,8 +321,8 @@ static void denial__says_when_there_is_no_room(void **state)
 
 		assert_true(denial_bytes(&audit, false, false, &out) < 0);
 		buf_clear(&out);
-		assert_true(denial_compose(&audit, &out, length, &response) <
-			    0);
+		assert_true(denial_compose(&audit, SPAN_NONE, &out, length,
+					   &response) < 0);
 	}
 }
 
@@ -240,6 +330,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(denial__says_what_and_why),
+		cmocka_unit_test(denial__is_one_sentence),
+		cmocka_unit_test(denial__is_text_for_who_wants_text),
 		cmocka_unit_test(denial__closes_when_told),
 		cmocka_unit_test(denial__to_head_has_no_body),
 		cmocka_unit_test(denial__is_json_whatever_was_sent),
