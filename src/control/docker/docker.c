@@ -14,7 +14,7 @@
 #include "src/control/docker/inside.h"
 #include "src/text/json.h"
 
-enum { BODY_MAX = 64 * 1024 * 1024 };
+enum { BODY_MAX = 64 * 1024 * 1024, CONNECTIONS_KEPT = 16 };
 
 #define VERSION_ASKED "1.41"
 
@@ -121,26 +121,28 @@ static void call_stop(struct docker_call *call)
 {
 	struct docker *d = call->docker;
 
-	engine_remove(call);
+	curl_loop_remove(&d->curl, call->easy);
 	timer_stop(&call->silence);
 	list_remove(&call->link);
 	d->running_count--;
 }
 
-void docker_call_end(struct docker_call *call, int status)
+static void call_end(struct docker_call *call, int status)
 {
 	call_stop(call);
 	call->error = status ? status : -EPROTO;
 	list_push(&call->docker->ended, &call->link);
 }
 
+static void go_on(void *ctx);
+
 static void on_silence(struct timer *t)
 {
 	struct docker_call *call = container_of(t, struct docker_call, silence);
 	struct docker *d = call->docker;
 
-	docker_call_end(call, -ETIMEDOUT);
-	docker_go_on(d);
+	call_end(call, -ETIMEDOUT);
+	go_on(d);
 }
 
 static void call_run(struct docker_call *call)
@@ -149,7 +151,7 @@ static void call_run(struct docker_call *call)
 
 	list_remove(&call->link);
 	if (!call->error)
-		call->error = engine_add(call);
+		call->error = curl_loop_add(&d->curl, call->easy);
 	if (call->error) {
 		list_push(&d->ended, &call->link);
 		timer_start(&d->chores, 0);
@@ -181,8 +183,9 @@ static void calls_sweep(struct docker *d)
 }
 
 /* An answer may lead to anything but the end of d. */
-void docker_go_on(struct docker *d)
+static void go_on(void *ctx)
 {
+	struct docker *d = ctx;
 	struct docker_call *call;
 
 	while ((call = call_of(&d->ended)))
@@ -197,7 +200,7 @@ static void on_chores(struct timer *t)
 	struct docker *d = container_of(t, struct docker, chores);
 
 	calls_sweep(d);
-	docker_go_on(d);
+	go_on(d);
 }
 
 struct docker_call *docker_begin(struct docker *d,
@@ -224,7 +227,7 @@ struct docker_call *docker_begin(struct docker *d,
 	if (!call->error)
 		call->error = transfer_new(call, q);
 	list_push(&d->waiting, &call->link);
-	if (d->inside)
+	if (d->curl.inside)
 		timer_start(&d->chores, 0);
 	else if (d->running_count < DOCKER_CALLS_MAX)
 		call_run(call);
@@ -239,7 +242,7 @@ void docker_cancel(struct docker_call *call)
 	call->fn = NULL;
 	call->piece = NULL;
 	list_for_each(it, &d->running) is_running |= it == &call->link;
-	if (is_running && d->inside) {
+	if (is_running && d->curl.inside) {
 		timer_start(&d->chores, 0);
 		return;
 	}
@@ -302,8 +305,18 @@ void docker_set_silence(struct docker *d, uint64_t ms)
 	d->silence_ms = ms;
 }
 
+static void on_done(void *ctx, CURL *easy, CURLcode result)
+{
+	struct docker_call *call;
+
+	(void)ctx;
+	must(!curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call));
+	call_end(call, transfer_status(call, result));
+}
+
 int docker_new(struct loop *loop, const char *socket_path, struct docker **ret)
 {
+	static const struct curl_loop_ops curl_ops = { on_done, go_on };
 	struct docker *d = must_alloc(sizeof(*d));
 	int r;
 
@@ -314,7 +327,7 @@ int docker_new(struct loop *loop, const char *socket_path, struct docker **ret)
 	list_init(&d->running);
 	list_init(&d->ended);
 	timer_init(&d->chores, loop, on_chores);
-	r = engine_new(d);
+	r = curl_loop_init(&d->curl, loop, &curl_ops, d, CONNECTIONS_KEPT);
 	if (!r && !span_copy(span_str(socket_path), d->socket_path,
 			     sizeof(d->socket_path)))
 		r = err_origin(-ENAMETOOLONG);
@@ -332,9 +345,9 @@ struct docker *docker_free(struct docker *d)
 
 	if (!d)
 		return NULL;
-	must(!d->inside);
+	must(!d->curl.inside);
 	while ((call = call_of(&d->running)))
-		docker_call_end(call, -ECANCELED);
+		call_end(call, -ECANCELED);
 	while ((call = call_of(&d->waiting))) {
 		list_remove(&call->link);
 		call->error = -ECANCELED;
@@ -343,7 +356,7 @@ struct docker *docker_free(struct docker *d)
 	while ((call = call_of(&d->ended)))
 		call_answer(call);
 	must(list_is_empty(&d->waiting) && list_is_empty(&d->running));
-	engine_free(d);
+	curl_loop_fini(&d->curl);
 	timer_stop(&d->chores);
 	free(d);
 	return NULL;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inside.h - what the files of this folder share: the engine and its calls */
+/* inside.h - what the files of this folder share: the daemon and its calls */
 #pragma once
-
-#include <curl/curl.h>
 
 #include "src/base/buf.h"
 #include "src/base/list.h"
+#include "src/control/curl_loop.h"
 #include "src/control/docker/docker.h"
 #include "src/io/loop.h"
 
@@ -15,15 +14,12 @@ struct docker {
 	char version[16];      /* that is asked for */
 	uint64_t major, minor; /* the newest that it serves; 0: not known */
 	uint64_t silence_ms;
-	CURLM *multi;
-	struct timer timer; /* what libcurl waits for */
+	struct curl_loop curl;
 	struct timer chores;
 	struct list waiting; /* calls whose turn has not come */
 	struct list running; /* calls that libcurl knows */
 	struct list ended;   /* calls that are to be answered */
-	struct list sockets;
 	unsigned running_count;
-	bool inside; /* libcurl is at work and may not be asked anything */
 };
 
 struct docker_call {
@@ -57,16 +53,3 @@ WUNRES int transfer_new(struct docker_call *call,
 void transfer_free(struct docker_call *call);
 /* What libcurl's result means: a status of HTTP, or -errno. */
 int transfer_status(const struct docker_call *call, CURLcode result);
-
-/* engine.c: libcurl on our loop. 0 or -errno. */
-WUNRES int engine_new(struct docker *d);
-void engine_free(struct docker *d);
-/* The call runs from now on. 0 or -ENOMEM. */
-WUNRES int engine_add(struct docker_call *call);
-/* It runs no more; not while d->inside. */
-void engine_remove(struct docker_call *call);
-
-/* docker.c: libcurl is done with a call. */
-void docker_call_end(struct docker_call *call, int status);
-/* docker.c: answers those that ended, lets others begin. */
-void docker_go_on(struct docker *d);

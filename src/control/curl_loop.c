@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.c - libcurl's multi interface on our loop
+/* curl_loop.c - libcurl's multi interface on our loop
  *
  * How it works: libcurl tells which sockets it has and what it waits for at
  * each, and when it wants to be called at the latest. It expects to be told of
@@ -13,61 +13,59 @@
  * has returned; answers are given then, too.
  */
 
+#include "src/control/curl_loop.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 
 #include "src/base/err.h"
 #include "src/base/log.h"
-#include "src/control/docker/inside.h"
 
-enum { CONNECTIONS_KEPT = 16 };
-
-struct engine_socket {
+struct curl_socket {
 	struct watch watch;
-	struct docker *docker;
+	struct curl_loop *curl;
 	struct list link;
 };
 
 /* -- what libcurl has done ------------------------------------------------ */
 
-static void engine_collect(struct docker *d)
+static void collect(struct curl_loop *c)
 {
-	struct docker_call *call;
 	const CURLMsg *m;
 	CURLcode result;
+	CURL *easy;
 	int left;
 
-	while ((m = curl_multi_info_read(d->multi, &left))) {
+	while ((m = curl_multi_info_read(c->multi, &left))) {
 		if (m->msg != CURLMSG_DONE)
 			continue;
-		result = m->data.result; /* m goes with the handle */
-		must(!curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE,
-					&call));
-		docker_call_end(call, transfer_status(call, result));
+		easy = m->easy_handle; /* m goes with the handle */
+		result = m->data.result;
+		c->ops->done(c->ctx, easy, result);
 	}
 }
 
-static void engine_act(struct docker *d, curl_socket_t fd, int bits)
+static void act(struct curl_loop *c, curl_socket_t fd, int bits)
 {
 	CURLMcode r;
 	int running;
 
-	must(!d->inside);
-	d->inside = true;
-	r = curl_multi_socket_action(d->multi, fd, bits, &running);
-	d->inside = false;
+	must(!c->inside);
+	c->inside = true;
+	r = curl_multi_socket_action(c->multi, fd, bits, &running);
+	c->inside = false;
 	if (r)
 		log_error("libcurl failed: %s", curl_multi_strerror(r));
-	engine_collect(d);
-	docker_go_on(d);
+	collect(c);
+	c->ops->rest(c->ctx);
 }
 
 /* -- sockets -------------------------------------------------------------- */
 
 static void on_socket(struct watch *w, unsigned ready)
 {
-	struct engine_socket *s = container_of(w, struct engine_socket, watch);
+	struct curl_socket *s = container_of(w, struct curl_socket, watch);
 	struct pollfd now = { .fd = w->fd, .events = POLLIN | POLLOUT };
 	unsigned spent = 0;
 	int bits = 0;
@@ -85,10 +83,10 @@ static void on_socket(struct watch *w, unsigned ready)
 		spent |= WATCH_WRITE;
 	watch_spent(w, spent);
 	if (bits)
-		engine_act(s->docker, w->fd, bits); /* may free s */
+		act(s->curl, w->fd, bits); /* may free s */
 }
 
-static struct engine_socket *socket_free(struct engine_socket *s)
+static struct curl_socket *socket_free(struct curl_socket *s)
 {
 	watch_fini(&s->watch);
 	list_remove(&s->link);
@@ -96,23 +94,23 @@ static struct engine_socket *socket_free(struct engine_socket *s)
 	return NULL;
 }
 
-static struct engine_socket *socket_new(struct docker *d, int fd)
+static struct curl_socket *socket_new(struct curl_loop *c, int fd)
 {
-	struct engine_socket *s = must_alloc(sizeof(*s));
+	struct curl_socket *s = must_alloc(sizeof(*s));
 
 	list_init(&s->link);
-	s->docker = d;
-	if (watch_init(&s->watch, d->loop, fd, on_socket))
+	s->curl = c;
+	if (watch_init(&s->watch, c->loop, fd, on_socket))
 		return socket_free(s);
-	list_push(&d->sockets, &s->link);
+	list_push(&c->sockets, &s->link);
 	return s;
 }
 
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
 			  void *socket)
 {
-	struct engine_socket *s = socket;
-	struct docker *d = ctx;
+	struct curl_socket *s = socket;
+	struct curl_loop *c = ctx;
 
 	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
@@ -121,10 +119,10 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
 		return 0;
 	}
 	if (!s) {
-		s = socket_new(d, fd);
+		s = socket_new(c, fd);
 		if (!s)
 			return -1; /* out of watches: the transfer fails */
-		(void)curl_multi_assign(d->multi, fd, s);
+		(void)curl_multi_assign(c->multi, fd, s);
 	}
 	watch_want(&s->watch,
 		   (what & CURL_POLL_IN ? WATCH_READ : 0U) |
@@ -136,72 +134,70 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
 
 static void on_timer(struct timer *t)
 {
-	engine_act(container_of(t, struct docker, timer), CURL_SOCKET_TIMEOUT,
-		   0);
+	act(container_of(t, struct curl_loop, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_curl_timer(CURLM *multi, long ms, void *ctx)
 {
-	struct docker *d = ctx;
+	struct curl_loop *c = ctx;
 
 	(void)multi;
 	if (ms < 0)
-		timer_stop(&d->timer);
+		timer_stop(&c->timer);
 	else
-		timer_start(&d->timer, (uint64_t)ms);
+		timer_start(&c->timer, (uint64_t)ms);
 	return 0;
 }
 
-/* -- calls ---------------------------------------------------------------- */
+/* -- transfers ------------------------------------------------------------ */
 
-int engine_add(struct docker_call *call)
+int curl_loop_add(struct curl_loop *c, CURL *easy)
 {
-	struct docker *d = call->docker;
 	CURLMcode r;
 
-	d->inside = true;
-	r = curl_multi_add_handle(d->multi, call->easy);
-	d->inside = false;
+	c->inside = true;
+	r = curl_multi_add_handle(c->multi, easy);
+	c->inside = false;
 	return r ? err_origin(-ENOMEM) : 0;
 }
 
-void engine_remove(struct docker_call *call)
+void curl_loop_remove(struct curl_loop *c, CURL *easy)
 {
-	struct docker *d = call->docker;
-
-	must(!d->inside);
-	d->inside = true;
-	must(!curl_multi_remove_handle(d->multi, call->easy));
-	d->inside = false;
+	must(!c->inside);
+	c->inside = true;
+	must(!curl_multi_remove_handle(c->multi, easy));
+	c->inside = false;
 }
 
-int engine_new(struct docker *d)
+int curl_loop_init(struct curl_loop *c, struct loop *loop,
+		   const struct curl_loop_ops *ops, void *ctx, long kept)
 {
 	CURLM *m;
 
-	list_init(&d->sockets);
-	timer_init(&d->timer, d->loop, on_timer);
+	*c = (struct curl_loop){ .loop = loop, .ops = ops, .ctx = ctx };
+	list_init(&c->sockets);
+	timer_init(&c->timer, loop, on_timer);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))
 		return err_origin(-ENOMEM);
-	m = d->multi = curl_multi_init();
+	m = c->multi = curl_multi_init();
 	if (!m ||
 	    curl_multi_setopt(m, CURLMOPT_SOCKETFUNCTION, on_curl_socket) ||
-	    curl_multi_setopt(m, CURLMOPT_SOCKETDATA, d) ||
+	    curl_multi_setopt(m, CURLMOPT_SOCKETDATA, c) ||
 	    curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, on_curl_timer) ||
-	    curl_multi_setopt(m, CURLMOPT_TIMERDATA, d) ||
-	    curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT))
+	    curl_multi_setopt(m, CURLMOPT_TIMERDATA, c) ||
+	    curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, kept))
 		return err_origin(-ENOMEM);
 	return 0;
 }
 
-void engine_free(struct docker *d)
+void curl_loop_fini(struct curl_loop *c)
 {
-	d->inside = true;
-	if (d->multi)
-		curl_multi_cleanup(d->multi);
-	d->inside = false;
-	timer_stop(&d->timer);
-	list_for_each(it, &d->sockets)
-		socket_free(container_of(it, struct engine_socket, link));
+	c->inside = true;
+	if (c->multi)
+		curl_multi_cleanup(c->multi);
+	c->inside = false;
+	timer_stop(&c->timer);
+	list_for_each(it, &c->sockets)
+		socket_free(container_of(it, struct curl_socket, link));
 	curl_global_cleanup();
 }
