@@ -39,3 +39,6 @@ struct ssl_ctx_st *gateway_ingress_tls(struct gateway *g);
 void gateway_egress_client(struct gateway *g, int fd,
 			   const struct msg_ingress_client *body);
 void gateway_ingress_accessed(struct gateway *g, const char *id);
+/* Any thread: a name that policy denied, for control; copied. */
+struct msg_denied;
+void gateway_denied(struct gateway *g, const struct msg_denied *body);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "gateway/audit/bounded.h"
+#include "gateway/audit/denied.h"
 #include "gateway/dns/resolver.h"
 #include "gateway/dns/server.h"
 #include "gateway/flow/flow_desk.h"
@@ -195,6 +196,10 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	timer_init(&w->quiet, w->loop, on_quiet);
 	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	w->audit_log = audit_log_new();
+	if (w->config->webhook_url[0])
+		w->denied = denied_new(g, (uint64_t)w->config->webhook_quiet_s *
+						  1000);
+	audit_log_set_denied(w->audit_log, w->denied);
 	w->chain = chain_new(w->config);
 	w->pool = origin_pool_new(w);
 	w->leaves = leaf_source_new(w);
@@ -245,6 +250,7 @@ void worker_fini(struct worker *w)
 	facts_fini(&w->facts);
 	w->refusals = audit_bound_free(w->refusals);
 	w->audit_log = audit_log_free(w->audit_log);
+	w->denied = denied_free(w->denied);
 	w->probe = fd_close(w->probe);
 	w->loop = loop_free(w->loop);
 	free(w->scratch_front);

@@ -17,6 +17,7 @@
 
 struct chain;
 struct config;
+struct denied;
 struct dns_server;
 struct flow_desk;
 struct gateway;
@@ -81,6 +82,7 @@ struct worker {
 	struct origin_pool *pool;
 	struct leaf_source *leaves;
 	struct audit_log *audit_log;
+	struct denied *denied; /* NULL: there is no webhook */
 	struct audit_bound *refusals; /* of whom we do not know */
 	struct ssl_ctx_st
 		*client_ctx; /* shared, for connections of sandboxes */

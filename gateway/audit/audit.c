@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "gateway/audit/denied.h"
 #include "src/base/buf.h"
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -35,6 +36,7 @@ struct audit_log {
 	uint64_t when_s; /* the second that `when` says */
 	char when[CLOCK_TEXT_SIZE];
 	struct memo memos[MEMOS];
+	struct denied *denied; /* NULL: nobody wants to know */
 };
 
 static const char *const kind_names[] = {
@@ -59,6 +61,12 @@ static const char *const reason_texts[] = {
 #undef AUDIT_REASON
 };
 _Static_assert(ARRAY_LEN(reason_texts) == AUDIT_REASON_NUM, "all reasons");
+
+const char *audit_kind_name(enum audit_kind kind)
+{
+	must(kind < AUDIT_KIND_NUM);
+	return kind_names[kind];
+}
 
 const char *audit_reason_name(enum audit_reason reason)
 {
@@ -89,6 +97,11 @@ struct audit_log *audit_log_free(struct audit_log *log)
 	buf_fini(&log->lines);
 	free(log);
 	return NULL;
+}
+
+void audit_log_set_denied(struct audit_log *log, struct denied *d)
+{
+	log->denied = d;
 }
 
 void audit_log_set_fd(struct audit_log *log, int fd)
@@ -368,6 +381,8 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	struct line l = { .log = log, .out = &log->lines };
 	size_t before = buf_len(&log->lines);
 
+	if (log->denied && !a->allowed)
+		denied_look(log->denied, a, clock_ms());
 	line_put(&l, SPAN("{\"time\":\""));
 	line_put(&l, log_when(log));
 	line_put(&l, SPAN("\""));

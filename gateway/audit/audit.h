@@ -19,6 +19,7 @@
 
 struct audit_log;
 struct arena;
+struct denied;
 struct verdict;
 struct verdict_origin;
 
@@ -92,9 +93,13 @@ void audit_log_set_fd(struct audit_log *log, int fd);
 /* Writes out what was collected; called at the end of every loop turn. */
 void audit_log_flush(struct audit_log *log);
 
+/* Shown each record that is written (denied_look()); borrowed, may be NULL. */
+void audit_log_set_denied(struct audit_log *log, struct denied *d);
+
 /* Collects one record. */
 void audit_emit(struct audit_log *log, const struct audit *a);
 
+const char *audit_kind_name(enum audit_kind kind);
 const char *audit_reason_name(enum audit_reason reason);
 /* A plain sentence for people and agents. */
 const char *audit_reason_text(enum audit_reason reason);

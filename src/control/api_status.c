@@ -19,6 +19,7 @@
 #include "src/control/status.h"
 #include "src/control/vault_link.h"
 #include "src/control/vault_state.h"
+#include "src/control/webhook.h"
 #include "src/io/chan.h"
 #include "src/role/config.h"
 
@@ -103,6 +104,7 @@ static void status_put(struct json_out *o, const struct status_call *call)
 	vault_put(o, c);
 	policies_status_put(o, "policies", &c->policies);
 	json_put_u64(o, "sandboxes", map_count(&c->sandboxes.by_id));
+	webhook_status_put(o, "webhook", c->webhook);
 	if (buf_len(&call->gateway))
 		json_put_raw(o, "gateway", buf_peek(&call->gateway));
 	else

@@ -25,6 +25,7 @@
 #include "src/control/status.h"
 #include "src/control/vault_link.h"
 #include "src/control/vault_state.h"
+#include "src/control/webhook.h"
 #include "src/httpd/httpd.h"
 #include "src/io/chan.h"
 #include "src/role/config.h"
@@ -309,6 +310,13 @@ static void on_accessed(void *ctx, const char *id)
 	lifecycle_accessed(c->lifecycle, span_str(id));
 }
 
+static void on_denied(void *ctx, const struct msg_denied *denied)
+{
+	struct control *c = ctx;
+
+	webhook_tell(c->webhook, denied);
+}
+
 static void on_rest_timer(struct timer *t)
 {
 	(void)t;
@@ -385,7 +393,7 @@ static int links_new(struct control *c, int supervisor_fd)
 	};
 	static const struct gateway_link_ops gateway_ops = {
 		on_gateway_up,	  on_gateway_down, on_gateway_accuse,
-		on_egress_client, on_accessed,
+		on_egress_client, on_accessed,	   on_denied,
 	};
 	int r;
 
@@ -461,6 +469,8 @@ int control_new(struct loop *loop, const struct config *config,
 	if (!r)
 		r = watches_new(c);
 	if (!r)
+		r = webhook_new(loop, config, &c->webhook);
+	if (!r)
 		r = lifecycle_new(c, &c->lifecycle);
 	if (r) {
 		control_free(c);
@@ -489,6 +499,7 @@ struct control *control_free(struct control *c)
 	audit_tails_free(c->tails);
 	httpd_free(c->httpd);
 	egress_api_free(c->egress);
+	webhook_free(c->webhook);
 	file_watch_free(c->policy_watch);
 	timer_stop(&c->node_timer);
 	timer_stop(&c->drain_timer);

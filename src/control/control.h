@@ -38,6 +38,7 @@ struct load;
 struct trust;
 struct vault_link;
 struct vault_state;
+struct webhook;
 
 enum { POLICY_QUIET_MS = 100, CONTROL_REST_MS = 1000 };
 
@@ -79,6 +80,7 @@ struct control {
 	struct buf route_keys; /* of an ingress without lifecycle API: the
 				  file, for the gateway */
 	struct egress_api *egress;
+	struct webhook *webhook;     /* NULL: nobody is told */
 	struct lifecycle *lifecycle; /* NULL: it is off */
 	struct list status_calls;    /* questions to the supervisor */
 	/* of the listeners, borrowed; NULL: without TLS. Set by main() */

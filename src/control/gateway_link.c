@@ -92,6 +92,10 @@ static bool news_take(struct gateway_link *g, struct chan_msg *m)
 		g->ops->accessed(g->ctx, scope->scope);
 		return true;
 	}
+	if (m->type == MSG_GATEWAY_DENIED) {
+		g->ops->denied(g->ctx, body);
+		return true;
+	}
 	if (m->type != MSG_GATEWAY_EGRESS_CLIENT || m->fd_count != 1)
 		return false;
 	fd = m->fds[0];

@@ -27,6 +27,8 @@ struct gateway_link_ops {
 			      int fd);
 	/* The sandbox was used through the ingress. */
 	void (*accessed)(void *ctx, const char *id);
+	/* policy denied a sandbox a name */
+	void (*denied)(void *ctx, const struct msg_denied *body);
 };
 
 WUNRES int gateway_link_new(struct loop *loop,

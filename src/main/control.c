@@ -14,6 +14,7 @@
 #include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/lifecycle/lifecycle.h"
+#include "src/control/webhook.h"
 #include "src/httpd/httpd.h"
 #include "src/role/config.h"
 #include "src/role/privilege.h"
@@ -148,6 +149,7 @@ int main(void)
 	open_tcp(config, &opened);
 	open_lifecycle(config, &opened);
 	open_trust(config, &opened);
+	webhook_prepare(config);
 	role_confine(ROLE_CONTROL, config);
 
 	if (loop_new(&loop))

@@ -23,7 +23,7 @@ enum { DNS_PORT = 53 };
 
 static const char *const sections[] = {
 	"dns",	  "upstream", "vault",	   "admin",   "timeouts",
-	"limits", "http2",    "lifecycle", "ingress", NULL,
+	"limits", "http2",    "lifecycle", "ingress", "webhook", NULL,
 };
 
 /* The keys that may stand in a section; at the top also the sections. */

@@ -131,6 +131,10 @@ struct config {
 	char *ingress_advertise; /* "advertise": host:port; "" = listen */
 	bool ingress_loopback;	 /* "loopback" */
 	char *ingress_keys_file; /* "keysFile"; "" = none */
+
+	/* "webhook" */
+	char *webhook_url; /* "" = none */
+	uint32_t webhook_queue, webhook_timeout_ms, webhook_quiet_s;
 };
 
 /* 0; -EINVAL with diag (file name in diag->file is set by the caller). */

@@ -113,6 +113,7 @@ static size_t flat_size(enum config_kind kind)
 	case CONFIG_USER:
 	case CONFIG_HOST:
 	case CONFIG_AUTHORITY:
+	case CONFIG_URL:
 	case CONFIG_INTERFACES:
 	case CONFIG_PATHS:
 	case CONFIG_BYPASSES:

@@ -69,6 +69,7 @@ static void field_free(const struct config_keyword *k, struct config *c)
 	case CONFIG_USER:
 	case CONFIG_HOST:
 	case CONFIG_AUTHORITY:
+	case CONFIG_URL:
 		free(*(char **)config_field(k, c));
 		return;
 	case CONFIG_INTERFACES:

@@ -23,6 +23,7 @@
 enum {
 	PATH_BYTES_MAX = 1024,
 	NAME_BYTES_MAX = 255,
+	URL_BYTES_MAX = 2048,
 	USER_BYTES_MAX = 32,
 	PIN_ADDRS_MAX = 16,
 	DNS_PORT = 53,
@@ -121,6 +122,28 @@ static bool is_authority(struct span s)
 	return !s.len || (authority_parse(s, 0, &a) && a.port_given);
 }
 
+/* The authority with or without a port; no user in it: what is secret does not
+ * belong there, and nobody would see it sent. */
+static bool is_url(struct span s)
+{
+	struct span rest = s;
+	struct authority a;
+
+	if (!s.len)
+		return true;
+	if (s.len > URL_BYTES_MAX || !is_printable(s) ||
+	    span_find(s, ' ') != s.len || span_find(s, '#') != s.len)
+		return false;
+	if (span_starts(s, SPAN("http://")))
+		rest = span_from(s, 7);
+	else if (span_starts(s, SPAN("https://")))
+		rest = span_from(s, 8);
+	else
+		return false;
+	rest = span_cut(&rest, '/');
+	return authority_parse(span_cut(&rest, '?'), 443, &a);
+}
+
 static bool is_bypass(struct span s)
 {
 	struct cidr net;
@@ -146,6 +169,8 @@ static bool text_is_valid(enum config_kind kind, struct span s)
 		return is_interface(s);
 	case CONFIG_AUTHORITY:
 		return is_authority(s);
+	case CONFIG_URL:
+		return is_url(s);
 	case CONFIG_BYPASSES:
 		return is_bypass(s);
 	case CONFIG_NONE:
@@ -422,6 +447,7 @@ static const struct {
 	[CONFIG_USER] = { "an account name or \"\"", set_string },
 	[CONFIG_HOST] = { "a host name or \"\"", set_host },
 	[CONFIG_AUTHORITY] = { "host:port, ip:port or \"\"", set_string },
+	[CONFIG_URL] = { "a URL of http or https, or \"\"", set_string },
 	[CONFIG_LEVEL] = { "error, warn, info or debug", set_level },
 	[CONFIG_BOOL] = { "true or false", set_bool },
 	[CONFIG_U16] = { "a number", set_number },
@@ -435,7 +461,7 @@ static const struct {
 	[CONFIG_ADDRS] = { "ip or ip:port", set_addrs },
 	[CONFIG_PINS] = { "a map of names to lists of addresses", set_pins },
 };
-static_assert(CONFIG_KIND_NUM == 18, "kinds has one row per kind");
+static_assert(CONFIG_KIND_NUM == 19, "kinds has one row per kind");
 
 static const char *expected(enum config_kind kind)
 {
@@ -455,6 +481,7 @@ void config_value_default(const struct config_keyword *k, struct config *c)
 	case CONFIG_USER:
 	case CONFIG_HOST:
 	case CONFIG_AUTHORITY:
+	case CONFIG_URL:
 		string_replace(config_field(k, c), text);
 		return;
 	case CONFIG_LEVEL:

@@ -16,6 +16,7 @@ enum config_kind {
 	CONFIG_USER,	     /* char *: an account name, or "" */
 	CONFIG_HOST,	     /* char *: a canonical host name, or "" */
 	CONFIG_AUTHORITY,    /* char *: host:port or ip:port, or "" */
+	CONFIG_URL,	     /* char *: of http or https, or "" */
 	CONFIG_LEVEL,	     /* enum log_level */
 	CONFIG_BOOL,	     /* bool */
 	CONFIG_U16,	     /* uint16_t */

@@ -94,6 +94,13 @@ static const struct string_field ingress_client_strings[] = {
 	STRING(msg_ingress_client, id),
 	{ 0, 0 },
 };
+static const struct string_field denied_strings[] = {
+	STRING(msg_denied, id),
+	STRING(msg_denied, host),
+	STRING(msg_denied, kind),
+	STRING(msg_denied, text),
+	{ 0, 0 },
+};
 static const struct string_field scope_strings[] = {
 	STRING(msg_scope, scope),
 	{ 0, 0 },
@@ -121,7 +128,8 @@ static const struct string_field scope_strings[] = {
 		 : read_strings, struct msg_sandbox *           \
 		 : sandbox_strings, struct msg_lock *           \
 		 : lock_strings, struct msg_locked *            \
-		 : locked_strings, struct msg_scope *           \
+		 : locked_strings, struct msg_denied *          \
+		 : denied_strings, struct msg_scope *           \
 		 : scope_strings, struct msg_ingress *          \
 		 : ingress_strings, struct msg_ingress_client * \
 		 : ingress_client_strings, struct msg_policy *  \

@@ -155,6 +155,9 @@ const char *role_name(enum role role);
 	/* gateway to control: a sandbox was used through the ingress; at most \
 	 * once a minute for each, and only of those that renew */             \
 	X(MSG_GATEWAY_ACCESSED, struct msg_scope)                              \
+	/* gateway to control: policy denied a sandbox a name; bounded in      \
+	 * number, and only where there is a webhook */                        \
+	X(MSG_GATEWAY_DENIED, struct msg_denied)                               \
                                                                                \
 	/* queue to gateway: may this flow begin, or (.again) go on? Reply     \
 	 * MSG_GATEWAY_FLOW with the same serial, in the order of questions */ \
@@ -371,6 +374,15 @@ struct msg_ingress_client {
 struct msg_scope {
 	char scope[MSG_NAME_SIZE];
 	uint64_t size;
+};
+
+struct msg_denied {
+	uint64_t wall_ms;
+	char id[MSG_NAME_SIZE]; /* of the sandbox */
+	char host[MSG_NAME_SIZE];
+	char kind[16]; /* of the audit record */
+	uint16_t port; /* 0: none was said */
+	char text[MSG_TEXT_SIZE]; /* which rule, or which default */
 };
 
 /* A flow as its first packet says, or as the kernel keeps it. */

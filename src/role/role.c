@@ -188,6 +188,7 @@ void role_confine(enum role role, const struct config *config)
 	secret_process_init();
 	follow_parent();
 	/* last: no other system calls */
-	syscalls_confine(role,
-			 role == ROLE_CONTROL && config->lifecycle_listen.port);
+	syscalls_confine(role, role == ROLE_CONTROL &&
+				       (config->lifecycle_listen.port ||
+					config->webhook_url[0]));
 }

@@ -50,7 +50,7 @@ enum {
 	V = 1 << ROLE_VAULT,
 	C = 1 << ROLE_CONTROL,
 	Q = 1 << ROLE_QUEUE,
-	D = 1 << ROLE_NUM, /* of a control that asks the Docker daemon */
+	D = 1 << ROLE_NUM, /* of a control that asks others */
 	ALL = G | V | C | Q,
 	NAMES_MAX = 512,
 };
@@ -190,7 +190,7 @@ bool syscalls_are_enforced(void)
 	return FILTER_DEFAULT != SCMP_ACT_LOG;
 }
 
-void syscalls_confine(enum role role, bool docker)
+void syscalls_confine(enum role role, bool asks)
 {
 	scmp_filter_ctx filter = seccomp_init(FILTER_DEFAULT);
 	int r;
@@ -209,7 +209,7 @@ void syscalls_confine(enum role role, bool docker)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r)
 		filter_failed(r);
-	filter_fill(filter, 1U << role | (docker ? D : 0U));
+	filter_fill(filter, 1U << role | (asks ? D : 0U));
 
 	r = seccomp_load(filter);
 	seccomp_release(filter);

@@ -7,10 +7,10 @@
 #include "src/role/msg.h"
 
 /* From here on this process (all its threads, for ever) makes the calls of
- * its role, with `docker` those of a control that asks the Docker daemon too;
- * any other one ends it by SIGSYS after a line in the log that names
+ * its role, with `asks` those of a control that asks the Docker daemon or a
+ * webhook too; any other one ends it by SIGSYS after a line in the log that names
  * the call. Needs no_new_privs or CAP_SYS_ADMIN. Dies on failure. */
-void syscalls_confine(enum role role, bool docker);
+void syscalls_confine(enum role role, bool asks);
 
 /* Builds with a sanitizer make calls of their own: there a call outside the
  * list is noted by the kernel and then made. False: such a build. */

@@ -85,6 +85,7 @@ static inline void world_init_config(struct config *c)
 		.upstream_proxy = none,
 		.upstream_proxy_credential = none,
 		.explicit_proxy_name = none,
+		.webhook_url = none,
 		.handshake_ms = 5000,
 		.head_ms = 5000,
 		.idle_ms = 5000,

@@ -129,6 +129,8 @@ static const char full[] =
 	" \"apiKeyFile\": \"/a/k\", \"insecure\": false, \"maxTimeoutS\": 7,\n"
 	" \"defaultPolicy\": \"open\",\n"
 	" \"certificate\": \"/l/c\", \"key\": \"/l/k\"},\n"
+	"\"webhook\": {\"url\": \"https://a.example:8443/in?k=v\",\n"
+	" \"queue\": 7, \"timeoutMs\": 100, \"quietS\": 0},\n"
 	"\"ingress\": {\"listen\": \"127.0.0.1:8081\", \"certificate\":\n"
 	" \"/i/c\", \"key\": \"/i/k\", \"advertise\": \"Gw.example:8081\",\n"
 	" \"keysFile\": \"/i/keys\"}}\n";
@@ -244,6 +246,11 @@ static const struct {
 	{ "{\"loops\": 257}", 1, 11, "from 0 to 256" },
 	{ "{\"http2\": {\"streams\": 129}}", 1, 23, "from 1 to 128" },
 	{ "{\"http2\": {\"chores\": 1}}", 1, 12, "chores" },
+	{ "{\"webhook\": {\"url\": \"ftp://a/\"}}", 1, 21, "http" },
+	{ "{\"webhook\": {\"url\": \"http:///x\"}}", 1, 21, "http" },
+	{ "{\"webhook\": {\"url\": \"https://u:p@a/\"}}", 1, 21, "http" },
+	{ "{\"webhook\": {\"url\": \"https://a/ b\"}}", 1, 21, "http" },
+	{ "{\"webhook\": {\"url\": \"https://a:0/\"}}", 1, 21, "http" },
 	{ "{\"lifecycle\": {\"subnet4\": \"10.1.2.3\"}}", 1, 27,
 	  "such as 10.0.0.0/16" },
 	{ "{\"lifecycle\": {\"subnet4\": \"10.1.2.0/30\"}}", 1, 27, "/29" },

@@ -126,6 +126,10 @@ static const struct {
 	ROW(MSG_CONTROL_INGRESS_CLIENT, msg_ingress_client, id),
 	ROW(MSG_GATEWAY_EGRESS_CLIENT, msg_ingress_client, id),
 	ROW(MSG_GATEWAY_ACCESSED, msg_scope, scope),
+	ROW(MSG_GATEWAY_DENIED, msg_denied, id),
+	ROW(MSG_GATEWAY_DENIED, msg_denied, host),
+	ROW(MSG_GATEWAY_DENIED, msg_denied, kind),
+	ROW(MSG_GATEWAY_DENIED, msg_denied, text),
 #undef ROW
 };
 
