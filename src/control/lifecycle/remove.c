@@ -233,9 +233,12 @@ static void on_volume_gone(void *ctx, const struct docker_answer *a)
 
 	if (m->lifecycle->ended)
 		return;
-	/* in use by another one: it is that one's now */
-	if (!docker_is_ok(a) && a->status != 404 && a->status != 409)
-		log_warn("a volume of sandbox %s stays: %s", m->id, a->message);
+	if (!docker_is_ok(a) && a->status != 404 && a->status != 409) {
+		removal_fail(m, runtime_status_of(a), "volume", a->message);
+		return;
+	}
+	if (a->status == 409) /* it is that one's now */
+		log_warn("a volume of sandbox %s is in use and stays", m->id);
 	m->volume++;
 	step_volumes(m);
 }
@@ -265,6 +268,10 @@ static void on_volume(void *ctx, const struct docker_answer *a)
 	if (docker_is_ok(a) && span_eq(owner, span_str(m->id))) {
 		volume_ask(m, "DELETE", json_text(json_find(a->json, "Name")),
 			   on_volume_gone);
+		return;
+	}
+	if (!docker_is_ok(a) && a->status != 404) {
+		removal_fail(m, runtime_status_of(a), "volume", a->message);
 		return;
 	}
 	m->volume++;

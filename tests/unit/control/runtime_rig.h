@@ -29,6 +29,7 @@ static struct {
 	unsigned requests, fail_at, hold_at;
 	bool is_holding; /* the request was done and waits */
 	unsigned removed;
+	bool has_volume, volumes_fail;
 	bool is_paused;
 	bool holds_list;    /* its answers are written, and wait */
 	bool tells_nothing; /* of events: the answer ends at once */
@@ -117,6 +118,28 @@ RIG void answer_container(int fd, const char *method, const char *path,
 	}
 }
 
+RIG void answer_volume(int fd, const char *method, const char *path, char *body,
+		       size_t size)
+{
+	if (engine.volumes_fail) {
+		say(fd, 500, "{\"message\":\"no volumes today\"}");
+	} else if (strstr(path, "/volumes/create")) {
+		engine.has_volume = true;
+		say(fd, 201, "{}");
+	} else if (!engine.has_volume) {
+		say(fd, 404, "{\"message\":\"no such volume\"}");
+	} else if (!strcmp(method, "DELETE")) {
+		engine.has_volume = false;
+		say(fd, 204, "");
+	} else {
+		snprintf(body, size,
+			 "{\"Name\":\"vol\",\"Labels\":{\"opensandbox.io/id\":"
+			 "\"%s\"}}",
+			 engine.id);
+		say(fd, 200, body);
+	}
+}
+
 RIG void answer(int fd, const char *method, const char *path, char *body,
 		size_t size)
 {
@@ -130,6 +153,8 @@ RIG void answer(int fd, const char *method, const char *path, char *body,
 		say(fd, engine.network[0] ? 200 : 404, engine.network);
 	} else if (strstr(path, "/containers/")) {
 		answer_container(fd, method, path, body, size);
+	} else if (strstr(path, "/volumes/")) {
+		answer_volume(fd, method, path, body, size);
 	} else if (strstr(path, "/images/")) {
 		say(fd, 200, "{}");
 	} else {

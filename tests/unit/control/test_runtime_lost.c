@@ -194,6 +194,29 @@ static void reconciliation__does_not_believe_an_old_list(void **state)
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
 }
 
+/* What could not be looked at is not gone. */
+static void removals__leave_no_volume(void **state)
+{
+	static const char body[] =
+		"{\"image\":{\"uri\":\"i:1\"},\"entrypoint\":[\"x\"],"
+		"\"resourceLimits\":{},\"volumes\":[{\"name\":\"v\","
+		"\"mountPath\":\"/v\",\"pvc\":{\"claimName\":\"vol\","
+		"\"deleteOnSandboxTermination\":true}}]}";
+	struct rig *rig = *state;
+	char text[4096];
+
+	assert_int_equal(call(rig, "POST", "/v1/sandboxes", body, text), 202);
+	assert_true(engine.has_volume);
+	engine.volumes_fail = true;
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 500);
+	assert_non_null(strstr(text, "volume"));
+	assert_non_null(the_box(rig));
+	engine.volumes_fail = false;
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+	assert_false(engine.has_volume);
+	assert_true(nothing_is_left(rig));
+}
+
 /* Docker has paused it, and the record does not know. */
 static void pausing__may_be_asked_again(void **state)
 {
@@ -335,6 +358,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			reconciliation__does_not_believe_an_old_list, set_up,
 			rig_tear_down),
+		cmocka_unit_test_setup_teardown(removals__leave_no_volume,
+						set_up, rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			reconciliation__sees_what_is_done_late, set_up,
 			rig_tear_down),
