@@ -5,8 +5,11 @@ In the namespace of the lab's node, with folders, socket and pid file of its own
 no other daemon of this machine is touched or noticed. Stopped by the pid that
 was started.
 """
+import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -46,6 +49,30 @@ class Docker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self.unmount("data")
+
+    def kill(self):
+        """As a machine out of memory would; containers go on."""
+        self.process.kill()
+        self.process.wait()
+        self.unmount("data")
+
+    def unmount(self, below=""):
+        """A daemon mounts its folder over itself, and networks of host containers. What one
+        that ended amid its work has left mounted is hidden below that of the next, which then
+        cannot remove it."""
+        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+            place = line.split()[1]
+            if place.startswith(f"{self.folder}/{below}"):
+                run("umount", "-l", place, check=False)
+
+    def shims(self):
+        """What is left of containers whose daemon is dead."""
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if b"shim" in words[0] and any(w.startswith(bytes(self.folder)) for w in words):
+                    yield entry
 
     def down(self):
         if self.process and self.process.poll() is None:
@@ -53,14 +80,13 @@ class Docker:
             if ids:
                 self.cli("rm", "-f", *ids, check=False)
         self.stop()
+        for shim in list(self.shims()):
+            with contextlib.suppress(OSError):
+                inside = (shim / "task" / shim.name / "children").read_text().split()
+                for pid in [*inside, shim.name]:
+                    os.kill(int(pid), signal.SIGKILL)
         self.unmount()
-        shutil.rmtree(self.folder)
-
-    def unmount(self):
-        """What a daemon leaves: its data on itself, the network of host containers."""
-        places = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-        for place in reversed([p for p in places if p.startswith(f"{self.folder}/")]):
-            run("umount", place)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self):
         return (self.folder / "dockerd.log").read_text(errors="replace")[-4000:]
