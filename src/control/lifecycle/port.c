@@ -105,10 +105,12 @@ int port_find(pid_t pid, const char *bridge, char ret[MSG_IFACE_SIZE])
 	if (!s.bridge)
 		return -ENODEV;
 	/* a namespace gets its number when a device that leads there is told
-	 * of, so all are asked for once before */
+	 * of: as a rule when it came to be, else when all are asked for */
 	s.nsid = INT32_MIN;
-	r = links_search(&s);
-	if (!r)
+	r = nsid_find(pid, &nsid);
+	if (!r && nsid < 0)
+		r = links_search(&s);
+	if (!r && nsid < 0)
 		r = nsid_find(pid, &nsid);
 	if (r)
 		return r;
