@@ -154,10 +154,25 @@ static void group_end(struct control *c)
 	change_queue_run(c);
 }
 
+/* In force already. */
+static void group_confirm_local(struct control *c)
+{
+	struct list local = LIST_INIT(local);
+	struct change *ch;
+
+	list_for_each(it, &c->changes.group)
+	{
+		ch = container_of(it, struct change, link);
+		if (ch->ops->local)
+			change_move(ch, &local);
+	}
+	while ((ch = change_of(&local)))
+		change_confirm(ch);
+}
+
 static void group_apply(struct control *c)
 {
 	struct change_queue *q = &c->changes;
-	bool local;
 
 	list_for_each(it, &q->group)
 	{
@@ -171,11 +186,8 @@ static void group_apply(struct control *c)
 		locks_pace(c);
 	}
 	q->publish = false;
-	/* local changes go alone */
-	local = change_of(&q->group)->ops->local;
-	if (local)
-		change_confirm(change_of(&q->group));
-	else
+	group_confirm_local(c);
+	if (change_of(&q->group))
 		group_sync(c);
 	group_end(c);
 }

@@ -73,7 +73,7 @@ struct change_ops {
 	 * ended. why: status 0 when it is in force; borrowed. */
 	void (*done)(struct control *c, void *data, const struct refusal *why);
 	void (*free)(void *data);
-	bool local; /* the gateway has no part in it */
+	bool local; /* the gateway has no part in it: answered when applied */
 };
 
 struct change_queue {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.c - changes of the records of sandboxes, one at a time
+/* record.c - changes of the records of sandboxes
  *
  * How it works: a record is in force when it is stored, so a gateway that is
  * down fails none of them. But who is told that it is done may ask the gateway
@@ -67,6 +67,15 @@ static int box_copy(const struct box *b, struct box **ret)
 		r = box_parse(buf_peek(&text), ret, &d);
 	buf_wipe(&text);
 	return r;
+}
+
+/* Two changes of one record do not meet; those of others may go together. */
+static bool wish_claim(struct control *c, const void *data, struct map *claims)
+{
+	const struct wish *w = data;
+
+	(void)c;
+	return change_claim(claims, 'b', span_str(w->id));
 }
 
 /* -- steps of the change -------------------------------------------------- */
@@ -191,6 +200,7 @@ static void wish_free(void *data)
 }
 
 static const struct change_ops add_ops = {
+	.claim = wish_claim,
 	.check = put_check,
 	.apply = put_apply,
 	.done = wish_done,
@@ -199,6 +209,7 @@ static const struct change_ops add_ops = {
 };
 
 static const struct change_ops edit_ops = {
+	.claim = wish_claim,
 	.check = edit_check,
 	.apply = put_apply,
 	.done = wish_done,
@@ -207,6 +218,7 @@ static const struct change_ops edit_ops = {
 };
 
 static const struct change_ops remove_ops = {
+	.claim = wish_claim,
 	.check = remove_check,
 	.apply = remove_apply,
 	.done = wish_done,

@@ -94,6 +94,91 @@ static void changes__that_wait_go_together(void **state)
 				   RECORD_SANDBOX, "c"));
 }
 
+/* -- those that the gateway has no part in -------------------------------- */
+
+struct local {
+	char name[8];
+	unsigned *done;
+};
+
+static bool local_claim(struct control *c, const void *data, struct map *claims)
+{
+	const struct local *l = data;
+
+	(void)c;
+	return change_claim(claims, 'l', span_str(l->name));
+}
+
+static enum change_step local_check(struct control *c, void *data,
+				    struct refusal *no)
+{
+	const struct local *l = data;
+
+	(void)no;
+	change_store_begin(c);
+	vault_link_put(c->vault, RECORD_BOX, span_str(l->name), SPAN("{}"));
+	return CHANGE_STORE;
+}
+
+static void local_apply(struct control *c, void *data, uint64_t revision)
+{
+	(void)c;
+	(void)data;
+	(void)revision;
+}
+
+static void local_done(struct control *c, void *data, const struct refusal *why)
+{
+	const struct local *l = data;
+
+	(void)c;
+	assert_int_equal(why->status, 0);
+	++*l->done;
+}
+
+static void local_submit(struct rig *rig, const char *name, unsigned *done)
+{
+	static const struct change_ops ops = {
+		.claim = local_claim,
+		.check = local_check,
+		.apply = local_apply,
+		.done = local_done,
+		.free = free,
+		.local = true,
+	};
+	struct local *l = must_alloc(sizeof(*l));
+
+	snprintf(l->name, sizeof(l->name), "%s", name);
+	l->done = done;
+	change_submit(rig->control, &ops, l, NULL);
+}
+
+/* They share the commit of others and wait for no confirmation. */
+static void changes__that_are_local_go_with_others(void **state)
+{
+	struct rig *rig = *state;
+	struct calls all = { 0 };
+	unsigned done = 0, syncs;
+
+	hold_first(rig, &all);
+	local_submit(rig, "x", &done);
+	local_submit(rig, "y", &done);
+	calls_add_sandbox(rig, &all, "b", "10.0.0.2");
+	local_submit(rig, "x", &done); /* meets the first one */
+	go_on(rig);
+	assert_int_equal(rig->vault.changes, 4);
+	assert_int_equal(done, 0);
+	syncs = rig->gateway.syncs;
+	rig->vault.hold = false;
+	fake_vault_go_on(&rig->vault);
+	calls_end(rig, &all, (const unsigned[]){ 201, 201 });
+	RIG_UNTIL(rig, done == 3);
+	assert_int_equal(rig->vault.commits, 3);
+	assert_int_equal(rig->gateway.syncs - syncs, 1);
+}
+
+/* -- order ---------------------------------------------------------------- */
+
 /* Each is decided by what those before it have done. */
 static void changes__that_meet_go_one_after_the_other(void **state)
 {
@@ -217,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(changes__that_wait_go_together),
+		TEST(changes__that_are_local_go_with_others),
 		TEST(changes__that_meet_go_one_after_the_other),
 		TEST(changes__give_up_addresses_in_order),
 		TEST(changes__that_are_not_stored_together_go_alone),
