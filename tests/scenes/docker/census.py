@@ -43,15 +43,17 @@ def take(node):
 
 
 def rules(inside):
-    """Rules, sets, chains, and each element of a set, without what they count."""
+    """Rules, sets, chains, and each element of a set, without what they count; but no
+    meters of floods, which end by themselves."""
     text = run(*inside, "nft", "list", "ruleset").stdout
     found = set()
     for table in re.split(r"^(?=table )", text, flags=re.M):
         name = table.split("{", 1)[0].strip()
         plain = COUNTERS.sub("", table).replace("elements = {", "\n")
         for line in re.split(r"[\n]|,(?= )", plain):
-            if line.strip(" \t{},"):
-                found.add(f"{name}: {line.strip(' ' + chr(9) + '{},')}")
+            line = line.strip(" \t{},")
+            if line and not (line[0] == '"' and "limit rate" in line):
+                found.add(f"{name}: {line}")
     return found
 
 
