@@ -27,6 +27,7 @@ class Test:
     rules: int = 0  # in the policy
     sandboxes: int = 0  # registered besides the one that asks
     own_rules: int = 200  # of each of them
+    callers: int = 1  # that register them at once
 
     def is_for(self, gateway):
         return ((self.direct or gateway.name != "direct") and
@@ -74,6 +75,8 @@ TESTS = [
          sandboxes=10),
     Test("sandboxes-1000", "kept-alive exchanges, 1,000 more sandboxes", KEEP, 2, only=OURS,
          sandboxes=1000),
+    Test("sandboxes-at-once", "the same, registered by 64 callers at once", KEEP, 2, only=OURS,
+         sandboxes=1000, callers=64),
     Test("sandboxes-shared", "kept-alive exchanges, 1,000 more sandboxes of one policy", KEEP, 2,
          only=OURS, sandboxes=1000, own_rules=0),
 ]

@@ -61,6 +61,8 @@ SCALE_ROWS = [
     ("sandboxes-10", "register_ms", "registration of each of 10: ms", ".2f"),
     ("sandboxes-1000", "register_ms", "registration of each of 1,000: ms", ".2f"),
     ("sandboxes-1000", "policy_ms", "its own policy of 200 rules: ms", ".2f"),
+    ("sandboxes-at-once", "all_s", "1,000 policies and registrations by 64 callers: s", ".1f"),
+    ("sandboxes-at-once", "sandbox_kib", "memory: KiB per sandbox afterwards, all roles", ".1f"),
     ("sandboxes-shared", "sandbox_kib", "memory: KiB per sandbox of one policy, all roles", ".1f"),
     ("sandboxes-1000", "sandbox_kib", "memory: KiB per sandbox with its policy, all roles", ".1f"),
 ]
