@@ -24,7 +24,8 @@ async def agent():
             return text
 
     command = StdioServerParameters(
-        command=SERVER, args=["--domain", os.environ["OPEN_SANDBOX_DOMAIN"], "--protocol", "http"])
+        command=SERVER, args=["--domain", os.environ["OPEN_SANDBOX_DOMAIN"], "--protocol", "http"],
+        env={**os.environ})  # the key is among them
     async with stdio_client(command) as (r, w), ClientSession(r, w) as session:
         await session.initialize()
         made = await call("sandbox_create", image="tests:local", timeout_seconds=600)

@@ -5,9 +5,11 @@ import json
 import os
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
+import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -15,11 +17,11 @@ SERVER = str(Path(sys.executable).parent / "opensandbox-mcp")
 
 
 async def agent():
-    async def call(name, ok=True, **args):
+    async def call(name, **args):
         got = await session.call_tool(name, args)
         text = got.content[0].text if got.content else "null"
         failed = getattr(got, "isError", getattr(got, "is_error", False))
-        assert failed != ok, (name, text)
+        assert not failed, (name, text)
         try:
             return json.loads(text)
         except ValueError:
@@ -55,8 +57,11 @@ async def agent():
                 assert reply.status == 200
         finally:
             await call("sandbox_kill", sandbox_id=box)
-        refused = await call("sandbox_get_info", ok=False, sandbox_id=box)
-        assert box in json.dumps(refused)
+    with pytest.raises(urllib.error.HTTPError) as gone:
+        urllib.request.urlopen(urllib.request.Request(
+            f"http://{os.environ['OPEN_SANDBOX_DOMAIN']}/v1/sandboxes/{box}",
+            headers={"OPEN-SANDBOX-API-KEY": os.environ["OPEN_SANDBOX_API_KEY"]}), timeout=20)
+    assert gone.value.code == 404
 
 
 def test_the_life_of_an_agents_sandbox():
