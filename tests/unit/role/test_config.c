@@ -127,13 +127,14 @@ static const char full[] =
 	" \"createsAtOnce\": 3, \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
 	" \"runsc\", \"pids\": 99, \"readyMs\": 1234,\n"
 	" \"apiKeyFile\": \"/a/k\", \"insecure\": false, \"maxTimeoutS\": 7,\n"
-	" \"defaultPolicy\": \"open\",\n"
+	" \"defaultPolicy\": \"open\", \"diskQuota\": true,\n"
+	" \"trustUpstream\": false,\n"
 	" \"certificate\": \"/l/c\", \"key\": \"/l/k\"},\n"
 	"\"webhook\": {\"url\": \"https://a.example:8443/in?k=v\",\n"
 	" \"queue\": 7, \"timeoutMs\": 100, \"quietS\": 0},\n"
 	"\"ingress\": {\"listen\": \"127.0.0.1:8081\", \"certificate\":\n"
 	" \"/i/c\", \"key\": \"/i/k\", \"advertise\": \"Gw.example:8081\",\n"
-	" \"keysFile\": \"/i/keys\"}}\n";
+	" \"keysFile\": \"/i/keys\", \"loopback\": false}}\n";
 
 static void config__every_keyword(void **state)
 {
@@ -143,6 +144,9 @@ static void config__every_keyword(void **state)
 	assert_string_equal(c->state_dir, "/s");
 	assert_string_equal(c->user, "");
 	assert_int_equal(c->log_level, LOG_DEBUG);
+	assert_true(c->disk_quota);
+	assert_false(c->trust_upstream);
+	assert_false(c->ingress_loopback);
 	assert_int_equal(c->interfaces.count, 2);
 	assert_string_equal(c->interfaces.items[1], "br0");
 	assert_int_equal(config_loops(c), 3);
