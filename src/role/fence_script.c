@@ -305,11 +305,20 @@ static int put_limits(struct buf *out, const char *version, const char *source)
 	return buf_putf(out,
 			"\t\tadd @asking_%s { iif . %s limit rate over "
 			"%d/second burst %d packets } counter goto "
-			"drop_limit\n"
-			"\t\tadd @having_%s { iif . %s ct count over %d } "
-			"counter goto drop_limit\n",
-			version, source, ASK_PER_SECOND, ASK_BURST, version,
-			source, FLOWS_MAX);
+			"drop_limit\n",
+			version, source, ASK_PER_SECOND, ASK_BURST);
+}
+
+/* Behind the verdict: the kernel forgets one that it has counted and that is in
+ * no table of connections two jiffies later, as is a flow that waits for its
+ * verdict. */
+static int put_having(struct buf *out, const char *version, const char *source)
+{
+	return buf_putf(out,
+			"\t\tmeta mark & 0x%x == 0x%x add @having_%s { iif . %s "
+			"ct count over %d } counter goto drop_limit\n",
+			FLOW_MARK_MASK, FLOW_MARK_TAG, version, source,
+			FLOWS_MAX);
 }
 
 static int put_ask(struct buf *out, const struct fence_rules *rules)
@@ -349,21 +358,30 @@ static int put_ask(struct buf *out, const struct fence_rules *rules)
 	return r;
 }
 
-static int put_decided(struct buf *out, const struct config *config)
+static int put_decided(struct buf *out, const struct config *config,
+		       const struct fence_rules *rules)
 {
-	return buf_putf(out,
-			"\n\tchain decided {\n"
-			"\t\tmeta mark 0x%x accept\n"
-			"\t\t" NEIGHBOURS " accept\n"
-			"\t\tct mark & 0x%x == 0x%x accept\n"
-			"\t\tmeta mark & 0x%x == 0x%x ct mark set meta mark "
-			"meta mark set 0x0 accept\n"
-			"\t\tmeta mark 0x%x counter reject with icmpx "
-			"admin-prohibited\n"
-			"\t\tcounter name \"" DROP_COUNTER_UNQUEUED
-			"\" goto drop_undecided\n\t}\n",
-			config->fwmark, FLOW_MARK_MASK, FLOW_MARK_TAG,
-			FLOW_MARK_MASK, FLOW_MARK_TAG, FLOW_MARK_REJECT);
+	int r = buf_putf(out,
+			 "\n\tchain decided {\n"
+			 "\t\tmeta mark 0x%x accept\n"
+			 "\t\t" NEIGHBOURS " accept\n"
+			 "\t\tct mark & 0x%x == 0x%x accept\n",
+			 config->fwmark, FLOW_MARK_MASK, FLOW_MARK_TAG);
+
+	if (!r && rules->queue)
+		r = put_having(out, "v4", "ip saddr");
+	if (!r && rules->queue)
+		r = put_having(out, "v6", "ip6 saddr");
+	if (!r)
+		r = buf_putf(out,
+			     "\t\tmeta mark & 0x%x == 0x%x ct mark set meta "
+			     "mark meta mark set 0x0 accept\n"
+			     "\t\tmeta mark 0x%x counter reject with icmpx "
+			     "admin-prohibited\n"
+			     "\t\tcounter name \"" DROP_COUNTER_UNQUEUED
+			     "\" goto drop_undecided\n\t}\n",
+			     FLOW_MARK_MASK, FLOW_MARK_TAG, FLOW_MARK_REJECT);
+	return r;
 }
 
 static int put_native_queue(struct buf *out, const struct config *config)
@@ -427,7 +445,7 @@ static int put_open(struct buf *out, const struct config *config,
 	if (!r)
 		r = put_from_sandbox(out, config, rules);
 	if (!r)
-		r = put_decided(out, config);
+		r = put_decided(out, config, rules);
 	if (!r && rules->queue == QUEUE_NATIVE)
 		r = put_native_queue(out, config);
 	if (!r)
