@@ -127,15 +127,19 @@ def test_of_connections_too_without_path_or_header(lab, receiver, sandbox):
 
 
 def test_the_same_name_is_told_once_in_a_while(lab, receiver, sandbox, neighbour):
-    for _ in range(5):
-        ask(sandbox, "again.denied.test")
-    ask(neighbour, "again.denied.test")
-    lab.wait(lambda: len(receiver.got("again.denied.test")) == 2, 5, "one of each sandbox")
-    assert {b["sandboxId"] for *_, b in receiver.got("again.denied.test")} == {
-        sandbox.id, neighbour.id}
+    for attempt in range(5):  # a busy machine may take longer than the while
+        name = f"again{attempt}.denied.test"
+        start = time.monotonic()
+        for _ in range(5):
+            ask(sandbox, name)
+        if time.monotonic() - start < QUIET_S:
+            break
+    ask(neighbour, name)
+    lab.wait(lambda: len(receiver.got(name)) == 2, 5, "one of each sandbox")
+    assert {b["sandboxId"] for *_, b in receiver.got(name)} == {sandbox.id, neighbour.id}
     time.sleep(QUIET_S + 0.5)
-    ask(sandbox, "again.denied.test")
-    lab.wait(lambda: len(receiver.got("again.denied.test")) == 3, 5, "it is news again")
+    ask(sandbox, name)
+    lab.wait(lambda: len(receiver.got(name)) == 3, 5, "it is news again")
 
 
 def test_what_is_allowed_or_only_fails_is_not_told(lab, receiver, sandbox):
