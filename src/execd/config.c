@@ -108,20 +108,12 @@ static int take_jupyter_token(const char *name, struct execd_settings *s,
 	return secret_keep(name, text, &s->config.jupyter_token, d);
 }
 
-static struct span take_line(struct span *rest)
+/* The first line of the file; the file stays. */
+static int take_token_file(const char *name, struct execd_settings *s,
+			   struct span text, struct diag *d)
 {
-	struct span line = span_trim(span_cut(rest, '\n'));
-
-	if (line.len && line.ptr[line.len - 1] == '\r')
-		line.len--;
-	return line;
-}
-
-/* The first line of the file, and the second one where that is asked for. */
-static int read_tokens(const char *name, struct execd_settings *s,
-		       const char *path, bool both, struct diag *d)
-{
-	char bytes[2 * EXECD_TOKEN_MAX + 4];
+	char bytes[EXECD_TOKEN_MAX + 2];
+	const char *path = text_keep(text);
 	int fd CLEANUP_FD = open(path, O_RDONLY | O_CLOEXEC);
 	struct span token, rest;
 	ssize_t n;
@@ -132,7 +124,9 @@ static int read_tokens(const char *name, struct execd_settings *s,
 		return diag_set(d, 0, 0, "%s: %s could not be read: %s", name,
 				path, strerror(errno));
 	rest = span_of(bytes, (size_t)n);
-	token = take_line(&rest);
+	token = span_trim(span_cut(&rest, '\n'));
+	if (token.len && token.ptr[token.len - 1] == '\r')
+		token.len--;
 	if (token.len)
 		r = secret_keep(name, token, &s->config.token, d);
 	else
@@ -140,26 +134,8 @@ static int read_tokens(const char *name, struct execd_settings *s,
 			     "%s: %s is empty, expected the token in its first "
 			     "line",
 			     name, path);
-	if (!r && both)
-		r = secret_keep(name, take_line(&rest), &s->config.proxy_token,
-				d);
 	secret_wipe(bytes, sizeof(bytes));
 	return r;
-}
-
-/* The file stays. */
-static int take_token_file(const char *name, struct execd_settings *s,
-			   struct span text, struct diag *d)
-{
-	return read_tokens(name, s, text_keep(text), false, d);
-}
-
-/* Whoever waits for the file to be gone knows then that we listen. */
-static int take_token_once(const char *name, struct execd_settings *s,
-			   struct span text, struct diag *d)
-{
-	s->token_once = text_keep(text);
-	return read_tokens(name, s, s->token_once, true, d);
 }
 
 /* Looked at before all else (init/mounts.c). */
@@ -169,26 +145,52 @@ static int take_confirmed(const char *name, struct execd_settings *s,
 	(void)s;
 	return span_find(text, ':') < text.len
 		       ? 0
-		       : diag_set(d, 0, 0, "%s is \"%.*s\", expected PATH:FOLDER",
-				  name, SPAN_FMT(text));
+		       : diag_set(d, 0, 0,
+				  "%s is \"%.*s\", expected PATH:FOLDER", name,
+				  SPAN_FMT(text));
 }
 
-int config_forget_token(const char *path)
+static int digit_value(char c)
 {
-	char folder[PATH_MAX];
-	char *slash;
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = span_lower_char(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 
-	if (!path)
-		return 0;
-	if (unlink(path) != 0)
-		return -errno;
-	(void)snprintf(folder, sizeof(folder), "%s", path);
-	slash = strrchr(folder, '/');
-	if (slash && slash != folder) {
-		*slash = '\0';
-		(void)rmdir(folder); /* made for the file, or not */
+/* Who may read it can check a token, and make none. */
+static int hash_parse(const char *name, struct span text,
+		      uint8_t dst[SHA256_SIZE], struct diag *d)
+{
+	int high, low;
+	size_t i;
+
+	for (i = 0; text.len == 2 * SHA256_SIZE && i < SHA256_SIZE; i++) {
+		high = digit_value(text.ptr[2 * i]);
+		low = digit_value(text.ptr[2 * i + 1]);
+		if (high < 0 || low < 0)
+			break;
+		dst[i] = (uint8_t)(high << 4 | low);
 	}
+	if (i < SHA256_SIZE)
+		return diag_set(d, 0, 0,
+				"%s is no SHA-256: expected 64 hex digits",
+				name);
 	return 0;
+}
+
+static int take_token_hash(const char *name, struct execd_settings *s,
+			   struct span text, struct diag *d)
+{
+	s->config.has_token_hash = true;
+	return hash_parse(name, text, s->config.token_hash, d);
+}
+
+static int take_proxy_hash(const char *name, struct execd_settings *s,
+			   struct span text, struct diag *d)
+{
+	s->config.has_proxy_hash = true;
+	return hash_parse(name, text, s->config.proxy_hash, d);
 }
 
 static int take_jupyter_host(const char *name, struct execd_settings *s,
@@ -375,8 +377,12 @@ static const struct row rows[] = {
 	  "the same, from the first line of a file" },
 	{ "confirm-mount", NULL, ROW_VALUE, take_confirmed, "PATH:FOLDER",
 	  "end unless that folder of the node is mounted there" },
-	{ "token-once", NULL, ROW_VALUE, take_token_once, "FILE",
-	  "the same; the file is removed as soon as the daemon listens" },
+	{ "token-sha256", "EXECD_ACCESS_TOKEN_SHA256", ROW_VALUE,
+	  take_token_hash, "HASH",
+	  "64 hex digits: what the token's SHA-256 must be; then no other "
+	  "counts" },
+	{ "proxy-token-sha256", NULL, ROW_VALUE, take_proxy_hash, "HASH",
+	  "the same of X-Sallyport-Proxy-Token, which opens /proxy alone" },
 	{ "jupyter-host", "JUPYTER_HOST", ROW_VALUE, take_jupyter_host, "URL",
 	  "the Jupyter server that runs code" },
 	{ "jupyter-token", "JUPYTER_TOKEN", ROW_SECRET, take_jupyter_token,

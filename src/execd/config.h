@@ -29,7 +29,6 @@ enum { CONFIG_E_HELP = 1, CONFIG_E_VERSION };
 
 struct execd_settings {
 	struct execd_config config;
-	const char *token_once; /* a file to remove when we listen, or NULL */
 	enum log_level log_level;
 };
 
@@ -39,8 +38,5 @@ struct execd_settings {
  * cases. .config.files is not set. */
 WUNRES int config_read(int argc, char **argv, struct execd_settings *ret,
 		       struct diag *d);
-/* Removes the file of --token-once, and its folder if that is empty. 0;
- * -errno: it is still there. NULL is fine. */
-WUNRES int config_forget_token(const char *path);
 /* Every flag, one a line, and the environment. */
 void config_help(void);

@@ -28,23 +28,35 @@ static const struct httpd_route routes[] = {
 
 /* -- who may ask ---------------------------------------------------------- */
 
+static bool token_hashes_to(struct span token, const uint8_t hash[SHA256_SIZE])
+{
+	uint8_t found[SHA256_SIZE];
+
+	sha256(token, found);
+	return secret_eq(span_of(found, sizeof(found)),
+			 span_of(hash, SHA256_SIZE));
+}
+
 static unsigned token_check(void *ctx, const struct httpd_request *r)
 {
 	const struct execd *e = ctx;
 	struct span given = httpd_header(r, SPAN("X-EXECD-ACCESS-TOKEN"));
 
-	if (!e->config->token || secret_eq(given, span_str(e->config->token)) ||
-	    execd_is_gateway(e, r))
+	if (execd_is_gateway(e, r))
+		return 0;
+	if (e->config->has_token_hash)
+		return token_hashes_to(given, e->config->token_hash) ? 0 : 401;
+	if (!e->config->token || secret_eq(given, span_str(e->config->token)))
 		return 0;
 	return 401;
 }
 
 bool execd_is_gateway(const struct execd *e, const struct httpd_request *r)
 {
-	return e->config->proxy_token &&
+	return e->config->has_proxy_hash &&
 	       span_starts(httpd_path(r), SPAN("/proxy/")) &&
-	       secret_eq(httpd_header(r, SPAN(EXECD_PROXY_TOKEN)),
-			 span_str(e->config->proxy_token));
+	       token_hashes_to(httpd_header(r, SPAN(EXECD_PROXY_TOKEN)),
+			       e->config->proxy_hash);
 }
 
 static const char *token_refusal(void *ctx, unsigned status)

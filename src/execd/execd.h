@@ -17,6 +17,7 @@
 
 #include "src/base/addr.h"
 #include "src/base/attrib.h"
+#include "src/base/sha256.h"
 #include "src/httpd/httpd.h"
 #include "src/io/loop.h"
 
@@ -32,9 +33,12 @@ struct terminals;
 
 /* From flags and the environment (config.c). Texts are borrowed from them. */
 struct execd_config {
-	struct addr listen;	  /* [::]:44772, both families */
-	const char *token;	  /* NULL: nobody is asked for one */
-	const char *proxy_token;  /* opens /proxy alone; NULL: none */
+	struct addr listen;  /* [::]:44772, both families */
+	const char *token;   /* NULL: nobody is asked for one */
+	bool has_token_hash; /* what it is checked by, in its place */
+	uint8_t token_hash[SHA256_SIZE];
+	bool has_proxy_hash; /* of a token that opens /proxy alone */
+	uint8_t proxy_hash[SHA256_SIZE];
 	const char *jupyter_host; /* http://host:port; NULL: none */
 	const char *jupyter_token;
 	const char *entrypoint_shell; /* NULL: bash, else sh */

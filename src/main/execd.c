@@ -57,16 +57,6 @@ static int start(const struct execd_config *config, struct loop **ret_loop,
 	return execd_new(*ret_loop, config, ret);
 }
 
-/* A token that the workload could read would be none. */
-static int forget(const char *token_file)
-{
-	int r = config_forget_token(token_file);
-
-	if (r)
-		log_error("could not remove %s: %s", token_file, err_text(r));
-	return r;
-}
-
 /* -- the end -------------------------------------------------------------- */
 
 struct life {
@@ -142,8 +132,6 @@ int main(int argc, char **argv)
 	log_init("execd", settings.log_level);
 	files_raise(&settings.config.files);
 	r = start(&settings.config, &loop, &e);
-	if (!r)
-		r = forget(settings.token_once);
 	status = r ? EXIT_FAILURE : run(e);
 	(void)execd_free(e);
 	(void)loop_free(loop);

@@ -25,12 +25,12 @@ METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
 
 
 def manual_check(lint):
-    rows = re.findall(r'\{ "([a-z-]+)",\s*(?:"(\w+)"|NULL),\s*ROW_\w+',
+    rows = re.findall(r'\{ "([a-z0-9-]+)",\s*(?:"(\w+)"|NULL),\s*ROW_\w+',
                       lint.read(CONFIG))
     text = lint.read(MANUAL)
     if not rows:
         lint.find(CONFIG, 1, "its table was not found: the lint is broken")
-    entries = dict.fromkeys(re.findall(r"^\.It Fl -([a-z-]+)", text, re.M))
+    entries = dict.fromkeys(re.findall(r"^\.It Fl -([a-z0-9-]+)", text, re.M))
     for flag, variable in rows:
         if flag not in entries:
             lint.find(MANUAL, 1, f"--{flag} is not there")

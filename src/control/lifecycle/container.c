@@ -13,13 +13,19 @@
 #include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/control/lifecycle/create_request.h"
+#include "src/control/lifecycle/kit.h"
 #include "src/control/lifecycle/network.h"
+#include "src/control/tokens.h"
 #include "src/role/config.h"
 #include "src/text/json.h"
 
 #define SNAPSHOTS "opensandbox-snapshots"
 
-enum { NAME_VALUE_MAX = 1024 * 1024, PATH_BYTES = 4096 };
+enum {
+	NAME_VALUE_MAX = 1024 * 1024,
+	PATH_BYTES = 4096,
+	HASH_TEXT_SIZE = 2 * TOKEN_HASH_SIZE + 1,
+};
 
 void container_name(const char *id, char dst[CONTAINER_NAME_SIZE])
 {
@@ -58,8 +64,16 @@ bool container_may_mount(struct span path)
 
 /* -- what runs ------------------------------------------------------------ */
 
-/* Our daemon is the first process and starts the words behind "--"
- * (docs/execd.md). The token comes from a file that it removes. */
+static void token_check_text(const char *token, char dst[HASH_TEXT_SIZE])
+{
+	unsigned char hash[TOKEN_HASH_SIZE];
+	size_t i;
+
+	token_hash(span_str(token), hash);
+	for (i = 0; i < sizeof(hash); i++)
+		(void)snprintf(dst + 2 * i, 3, "%02x", hash[i]);
+}
+
 static void put_confirmations(struct json_out *o,
 			      const struct create_request *q,
 			      const char *const *sources)
@@ -79,17 +93,23 @@ static void put_confirmations(struct json_out *o,
 	}
 }
 
+/* Our daemon is the first process and starts the words behind "--"
+ * (docs/execd.md). It can check the tokens and knows neither. */
 static void put_command(struct json_out *o, const struct create_request *q,
 			const char *const *sources)
 {
-	static const char *const init[] = {
-		"/" CONTAINER_EXECD, "--init",	   "--token-once",
-		"/" CONTAINER_TOKEN, "--trust-ca",
-	};
 	const struct box *b = q->box;
+	char check[HASH_TEXT_SIZE], proxy_check[HASH_TEXT_SIZE];
+	const char *const init[] = {
+		"/" CONTAINER_EXECD, "--init", "--trust-ca",
+		"--token-sha256",    check,    "--proxy-token-sha256",
+		proxy_check,
+	};
 	static const char *const nothing[] = { "tail", "-f", "/dev/null" };
 	size_t i;
 
+	token_check_text(b->execd_token, check);
+	token_check_text(b->proxy_token, proxy_check);
 	json_open_array(o, "Entrypoint");
 	for (i = 0; i < ARRAY_LEN(init); i++)
 		json_put_str(o, NULL, init[i]);
@@ -109,12 +129,7 @@ static void put_command(struct json_out *o, const struct create_request *q,
 static void put_health(struct json_out *o, const struct create_request *q,
 		       const char *const *sources)
 {
-	bool confirms = false;
-	unsigned i;
-
-	for (i = 0; i < q->volume_count; i++)
-		confirms |= container_confirms(&q->volumes[i], sources[i]);
-	if (!confirms)
+	if (!container_confirms_any(q, sources))
 		return;
 	json_open_object(o, "Healthcheck");
 	json_open_array(o, "Test");
@@ -231,6 +246,14 @@ static void put_limits(struct json_out *o, const struct create_request *q,
 
 /* -- volumes -------------------------------------------------------------- */
 
+/* Whatever it is, nothing mounted inside comes out. */
+static void put_propagation(struct json_out *o, const char *kind)
+{
+	json_open_object(o, "BindOptions");
+	json_put_str(o, "Propagation", kind);
+	json_close(o);
+}
+
 static void put_volumes(struct json_out *o, const struct create_request *q,
 			const char *const *sources)
 {
@@ -238,7 +261,6 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 	bool is_bind;
 	unsigned i;
 
-	json_open_array(o, "Mounts");
 	for (i = 0; i < q->volume_count; i++) {
 		v = &q->volumes[i];
 		json_open_object(o, NULL);
@@ -254,13 +276,39 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 			json_close(o);
 		}
 		/* below Docker's own folder it says itself how */
-		if (v->kind == VOLUME_HOST) {
-			/* nothing mounted inside comes out */
-			json_open_object(o, "BindOptions");
-			json_put_str(o, "Propagation", "rprivate");
-			json_close(o);
-		}
+		if (v->kind == VOLUME_HOST)
+			put_propagation(o, "rprivate");
 		json_close(o);
+	}
+}
+
+static void put_kit_file(struct json_out *o, const char *kit, const char *name,
+			 const char *target)
+{
+	char path[KIT_PATH_SIZE + 32];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", kit, name);
+	json_open_object(o, NULL);
+	json_put_str(o, "Type", "bind");
+	json_put_str(o, "Source", path);
+	json_put_str(o, "Target", target);
+	json_put_bool(o, "ReadOnly", true);
+	put_propagation(o, "rslave"); /* the daemon takes no other below its
+					 own folders */
+	json_close(o);
+}
+
+/* Where the places are looked at before anything is put there the files come
+ * later: a daemon that looks makes the places of all mounts first, and would
+ * make them wherever links lead (create_places.c). */
+static void put_mounts(struct json_out *o, const struct create_request *q,
+		       const struct container_sources *sources)
+{
+	json_open_array(o, "Mounts");
+	put_volumes(o, q, sources->volumes);
+	if (!container_confirms_any(q, sources->volumes)) {
+		put_kit_file(o, sources->kit, KIT_EXECD, "/" CONTAINER_EXECD);
+		put_kit_file(o, sources->kit, KIT_CA, "/" CONTAINER_CA);
 	}
 	json_close(o);
 }
@@ -268,6 +316,17 @@ static void put_volumes(struct json_out *o, const struct create_request *q,
 bool container_confirms(const struct create_volume *v, const char *source)
 {
 	return v->kind == VOLUME_NAMED && source[0] == '/';
+}
+
+bool container_confirms_any(const struct create_request *q,
+			    const char *const *sources)
+{
+	unsigned i;
+
+	for (i = 0; i < q->volume_count; i++)
+		if (container_confirms(&q->volumes[i], sources[i]))
+			return true;
+	return false;
 }
 
 const char *container_version(const struct create_request *q,
@@ -333,7 +392,7 @@ static void put_endpoint(struct json_out *o, const struct box *b)
 
 int container_emit(struct buf *out, const struct create_request *q,
 		   const struct network *n, const struct config *config,
-		   const char *const *sources)
+		   const struct container_sources *sources)
 {
 	char image[CONTAINER_IMAGE_MAX];
 	struct json_out o;
@@ -343,8 +402,8 @@ int container_emit(struct buf *out, const struct create_request *q,
 	json_start(&o, out);
 	json_open_object(&o, NULL);
 	json_put_str(&o, "Image", image);
-	put_command(&o, q, sources);
-	put_health(&o, q, sources);
+	put_command(&o, q, sources->volumes);
+	put_health(&o, q, sources->volumes);
 	put_environment(&o, q);
 	put_labels(&o, q->box);
 	put_mac(&o, q->box);
@@ -353,7 +412,7 @@ int container_emit(struct buf *out, const struct create_request *q,
 	put_resolver(&o, n);
 	put_rights(&o);
 	put_limits(&o, q, config);
-	put_volumes(&o, q, sources);
+	put_mounts(&o, q, sources);
 	json_close(&o);
 	put_endpoint(&o, q->box);
 	json_close(&o);

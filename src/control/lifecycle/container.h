@@ -3,7 +3,7 @@
  *
  * Pure. The hardening of the contract (4.9), its address on the bridge, the
  * entrypoint behind our init, the volumes, the limits. Neither labels nor
- * environment hold a token.
+ * environment hold a token; of execd's there is what it hashes to.
  */
 #pragma once
 
@@ -20,7 +20,6 @@ struct network;
 
 #define CONTAINER_LABEL	 "opensandbox.io/id" /* value: the sandbox's id */
 #define CONTAINER_FOLDER "opt/opensandbox"
-#define CONTAINER_TOKEN	 CONTAINER_FOLDER "/start/token"
 #define CONTAINER_EXECD	 CONTAINER_FOLDER "/execd"
 #define CONTAINER_CA	 CONTAINER_FOLDER "/mitmproxy-ca-cert.pem"
 #define NETWORK_NAME	 "sallyport"
@@ -43,11 +42,17 @@ void container_snapshot_image(struct span id, char *dst, size_t size);
 /* Image of the request; of a snapshot as above. False: too long. */
 WUNRES bool container_image(const struct create_request *q,
 			    char dst[CONTAINER_IMAGE_MAX]);
-/* The body of POST /containers/create. sources: of each volume of q, the path
- * or the name to mount. 0 or -ENOBUFS. */
+/* What is mounted: where the daemon has the kit's files (kit.h); of each volume
+ * of the request, the path or the name. */
+struct container_sources {
+	const char *kit;
+	const char *const *volumes;
+};
+
+/* The body of POST /containers/create. 0 or -ENOBUFS. */
 WUNRES int container_emit(struct buf *out, const struct create_request *q,
 			  const struct network *n, const struct config *config,
-			  const char *const *sources);
+			  const struct container_sources *sources);
 /* Which version of Docker's API that body needs beyond that of all calls; NULL:
  * none. */
 const char *container_version(const struct create_request *q,
@@ -56,5 +61,8 @@ const char *container_version(const struct create_request *q,
  * node? Then execd confirms it (src/execd/init/mounts.h). */
 WUNRES bool container_confirms(const struct create_volume *v,
 			       const char *source);
+/* Of any volume; then the kit's files are not mounted, but copied in. */
+WUNRES bool container_confirms_any(const struct create_request *q,
+				   const char *const *sources);
 /* May a volume be mounted here, or would it hide what we put there? */
 WUNRES bool container_may_mount(struct span path);

@@ -24,9 +24,9 @@
 enum { REPLY_MAX = 4 * 1024 * 1024, PATH_BYTES = 8 * 1024 };
 
 static void (*const steps[])(struct creation *c) = {
-	step_record,   step_image,     step_volumes, step_policy,
-	step_register, step_container, step_places,  step_place,
-	step_start,    step_port,      step_ready,   step_running,
+	step_record, step_image,     step_volumes, step_policy, step_register,
+	step_kit,    step_container, step_places,  step_place,	step_start,
+	step_port,   step_ready,     step_running,
 };
 
 static void creations_begin(struct runtime *r);
@@ -51,6 +51,7 @@ static struct creation *creation_free(struct creation *c)
 {
 	list_remove(&c->link);
 	timer_stop(&c->timer);
+	creation_knock_end(c);
 	create_request_free(c->q);
 	free(c->sources);
 	free(c);
@@ -121,6 +122,7 @@ void creation_fail(struct creation *c, unsigned status, const char *code,
 		return;
 	c->is_failing = true;
 	timer_stop(&c->timer);
+	creation_knock_end(c);
 	if (c->call)
 		docker_cancel(c->call);
 	c->call = NULL;
@@ -143,6 +145,13 @@ void creation_next(struct creation *c)
 		return;
 	}
 	steps[c->step++](c);
+}
+
+void creation_back(struct creation *c, void (*step)(struct creation *c))
+{
+	while (c->step && steps[--c->step] != step)
+		;
+	creation_next(c);
 }
 
 void creation_exited(struct creation *c, int status)
@@ -293,7 +302,7 @@ void lifecycle_create(struct lifecycle *l, struct create_request *q,
 	c->lifecycle = l;
 	c->q = q;
 	c->request = r;
-	c->exit_status = -1;
+	c->exit_status = c->knock_fd = -1;
 	c->sources = must_alloc((q->volume_count + 1) * sizeof(*c->sources));
 	list_init(&c->link);
 	timer_init(&c->timer, l->control->loop, on_timer);

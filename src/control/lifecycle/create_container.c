@@ -7,7 +7,6 @@
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
-#include "src/base/secret.h"
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
 #include "src/control/lifecycle/archive.h"
@@ -26,6 +25,28 @@ enum {
 
 #define START_FAILED "DOCKER::SANDBOX_START_FAILED"
 
+/* -- the kit -------------------------------------------------------------- */
+
+static void on_kit(void *ctx, unsigned status, const char *why)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (status)
+		creation_fail(c, status,
+			      "DOCKER::SANDBOX_EXECD_DISTRIBUTION_FAILED",
+			      "execd could not be laid ready for it: %s", why);
+	else
+		creation_next(c);
+}
+
+void step_kit(struct creation *c)
+{
+	c->is_bound = true;
+	kit_ensure(&c->lifecycle->runtime->kit, c->image, on_kit, c);
+}
+
 /* -- made ----------------------------------------------------------------- */
 
 struct named {
@@ -40,6 +61,29 @@ static bool edit_container(void *data, struct box *b)
 	return true;
 }
 
+/* What Docker says then has the path in it. */
+static bool names_kit(const struct creation *c, const struct docker_answer *a)
+{
+	return strstr(a->message, c->lifecycle->runtime->kit.source);
+}
+
+/* An operator who prunes volumes takes it away. Once. */
+static bool kit_was_missing(struct creation *c, const struct docker_answer *a)
+{
+	if (a->status != 400 || c->has_met_no_kit || !names_kit(c, a))
+		return false;
+	c->has_met_no_kit = true;
+	kit_forget(&c->lifecycle->runtime->kit);
+	return true;
+}
+
+static bool volume_was_missing(const struct creation *c,
+			       const struct docker_answer *a)
+{
+	return a->status == 400 && strstr(a->message, NO_SOURCE) &&
+	       !names_kit(c, a);
+}
+
 static void on_made(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
@@ -47,7 +91,11 @@ static void on_made(void *ctx, const struct docker_answer *a)
 
 	if (!creation_goes_on(c))
 		return;
-	if (a->status == 400 && strstr(a->message, NO_SOURCE)) {
+	if (kit_was_missing(c, a)) {
+		creation_back(c, step_kit);
+		return;
+	}
+	if (volume_was_missing(c, a)) {
 		creation_fail(c, 400, "VOLUME::INVALID_SUB_PATH",
 			      "a folder that was to be mounted is not there");
 		return;
@@ -69,7 +117,7 @@ static void on_made(void *ctx, const struct docker_answer *a)
 		    creation_changed, c);
 }
 
-static const char **sources_of(const struct creation *c)
+const char **creation_sources(const struct creation *c)
 {
 	unsigned count = c->q->volume_count, i;
 	const char **sources = must_alloc((count + 1) * sizeof(*sources));
@@ -93,11 +141,15 @@ void step_container(struct creation *c)
 {
 	struct buf body = BUF_INIT(BODY_BYTES);
 	char name[CONTAINER_NAME_SIZE], platform[128], path[256];
-	const char **sources = sources_of(c);
+	const char **volumes = creation_sources(c);
+	const struct container_sources sources = {
+		.kit = c->lifecycle->runtime->kit.source,
+		.volumes = volumes,
+	};
 	struct docker_request q = {
 		.method = "POST",
 		.path = path,
-		.version = container_version(c->q, sources),
+		.version = container_version(c->q, volumes),
 	};
 
 	container_name(c->id, name);
@@ -105,7 +157,7 @@ void step_container(struct creation *c)
 	(void)snprintf(path, sizeof(path), "/containers/create?name=%s%s", name,
 		       platform);
 	if (container_emit(&body, c->q, c->lifecycle->network,
-			   c->lifecycle->control->config, sources)) {
+			   c->lifecycle->control->config, &sources)) {
 		creation_fail(c, 400, "SANDBOX::INVALID_PARAMETER",
 			      "the request is too large");
 	} else {
@@ -113,7 +165,7 @@ void step_container(struct creation *c)
 		c->is_bound = true;
 		c->call = docker_begin(c->lifecycle->docker, &q, on_made, c);
 	}
-	free(sources);
+	free(volumes);
 	buf_wipe(&body);
 }
 
@@ -130,41 +182,38 @@ static void on_placed(void *ctx, const struct docker_answer *a)
 	else
 		creation_fail(c, runtime_status_of(a),
 			      "DOCKER::SANDBOX_EXECD_DISTRIBUTION_FAILED",
-			      "execd could not be put into the container: %s",
+			      "the folder of execd could not be put into the "
+			      "container: %s",
 			      a->message);
 }
 
-/* The folders are everybody's, since nobody but the daemon is there yet, as
- * whatever user the image has. It removes that of the token with the token;
- * the other one it closes if it may, and else is that user's, who can make
- * files there and not take ours away. */
-static int archive_make(const struct creation *c, struct buf *out)
+/* The folder is everybody's, since nobody but the daemon is there yet, as
+ * whatever user the image has: it is that user's, who can make files there and
+ * not take ours away. If it is root after all it closes the folder. */
+static int archive_make(const struct creation *c, bool with_files,
+			struct buf *out)
 {
 	const struct lifecycle *l = c->lifecycle;
-	const struct box *b = c->q->box;
-	char tokens[2 * BOX_TOKEN_SIZE + 1];
-	int r, len;
+	int r;
 
-	len = snprintf(tokens, sizeof(tokens), "%s\n%s\n", b->execd_token,
-		       b->proxy_token);
 	r = archive_put_folder(out, CONTAINER_FOLDER, 01777);
-	if (!r)
+	if (!r && with_files)
 		r = archive_put_file(out, CONTAINER_EXECD, 0755,
-				     buf_peek(&l->runtime->execd));
-	if (!r)
+				     buf_peek(&l->runtime->kit.execd));
+	if (!r && with_files)
 		r = archive_put_file(out, CONTAINER_CA, 0644,
 				     buf_peek(&l->control->ca_inside));
-	if (!r)
-		r = archive_put_folder(out, CONTAINER_FOLDER "/start", 0777);
-	if (!r)
-		r = archive_put_file(out, CONTAINER_TOKEN, 0644,
-				     span_of(tokens, (size_t)len));
-	secret_wipe(tokens, sizeof(tokens));
 	return r ? r : archive_end(out);
 }
 
+/* Mostly there is nothing to do, and it costs: dockerd starts a program of its
+ * own for each archive. Root writes where it likes; another user needs a folder
+ * that is open; and what has no files of the kit mounted (container.c) gets
+ * them here. */
 void step_place(struct creation *c)
 {
+	const char **sources = creation_sources(c);
+	bool with_files = container_confirms_any(c->q, sources);
 	struct buf archive = BUF_INIT(ARCHIVE_BYTES);
 	struct docker_request q = {
 		.method = "PUT",
@@ -172,14 +221,19 @@ void step_place(struct creation *c)
 	};
 	char path[128];
 
+	free(sources);
+	if (!with_files && !c->has_user) {
+		creation_next(c);
+		return;
+	}
 	(void)snprintf(path, sizeof(path), "/containers/%s/archive?path=%%2F",
 		       c->container);
-	must(!archive_make(c, &archive));
+	must(!archive_make(c, with_files, &archive));
 	q.path = path;
 	q.body = buf_peek(&archive);
 	c->is_bound = true;
 	c->call = docker_begin(c->lifecycle->docker, &q, on_placed, c);
-	buf_wipe(&archive);
+	buf_fini(&archive);
 }
 
 /* -- started -------------------------------------------------------------- */

@@ -38,6 +38,44 @@ static bool auth_make(const struct create_request *q, struct buf *out)
 	return fits;
 }
 
+/* {"Config": {"User": "name-or-number[:group]"}}; none is root. */
+static void image_found(struct creation *c, const struct json *image)
+{
+	struct span user =
+		json_text(json_find(json_find(image, "Config"), "User"));
+
+	user = span_cut(&user, ':');
+	c->has_user = user.len && !span_eq(user, SPAN("root")) &&
+		      !span_eq(user, SPAN("0"));
+	creation_next(c);
+}
+
+static void image_look(struct creation *c, docker_fn *fn)
+{
+	struct buf path = BUF_INIT(PATH_BYTES);
+
+	must(!docker_put_escaped(&path, span_str(c->image)) &&
+	     !buf_put(&path, span_of("", 1)));
+	creation_ask(c, "GET", SPAN_NONE, fn, "/images/%s/json",
+		     buf_peek(&path).ptr);
+	buf_fini(&path);
+}
+
+static void on_seen(void *ctx, const struct docker_answer *a)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (docker_is_ok(a))
+		image_found(c, a->json);
+	else
+		creation_fail(c, runtime_status_of(a),
+			      "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+			      "the image %s was pulled, but: %s", c->image,
+			      a->message);
+}
+
 static void on_pulled(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
@@ -45,7 +83,7 @@ static void on_pulled(void *ctx, const struct docker_answer *a)
 	if (!creation_goes_on(c))
 		return;
 	if (docker_is_ok(a))
-		creation_next(c);
+		image_look(c, on_seen);
 	else
 		creation_fail(c, runtime_status_of(a),
 			      "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
@@ -78,7 +116,7 @@ static void on_looked(void *ctx, const struct docker_answer *a)
 	if (!creation_goes_on(c))
 		return;
 	if (docker_is_ok(a))
-		creation_next(c);
+		image_found(c, a->json);
 	else if (a->status == 404 && c->q->box->snapshot_id.len)
 		creation_fail(c, 404, "SNAPSHOT::NOT_FOUND",
 			      "the image of the snapshot is not there any "
@@ -93,11 +131,5 @@ static void on_looked(void *ctx, const struct docker_answer *a)
 
 void step_image(struct creation *c)
 {
-	struct buf path = BUF_INIT(PATH_BYTES);
-
-	must(!docker_put_escaped(&path, span_str(c->image)) &&
-	     !buf_put(&path, span_of("", 1)));
-	creation_ask(c, "GET", SPAN_NONE, on_looked, "/images/%s/json",
-		     buf_peek(&path).ptr);
-	buf_fini(&path);
+	image_look(c, on_looked);
 }

@@ -11,6 +11,8 @@
  * but us, so what is looked at now is what will be.
  */
 
+#include <stdlib.h>
+
 #include "src/base/base64.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
@@ -27,12 +29,11 @@ static void places_go_on(struct creation *c);
 
 static bool confirms_any(const struct creation *c)
 {
-	unsigned i;
+	const char **sources = creation_sources(c);
+	bool confirms = container_confirms_any(c->q, sources);
 
-	for (i = 0; i < c->q->volume_count; i++)
-		if (container_confirms(&c->q->volumes[i], c->sources[i]))
-			return true;
-	return false;
+	free(sources);
+	return confirms;
 }
 
 static struct span trimmed(struct span path)

@@ -1,58 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* create_ready.c - the step that waits until the daemon inside serves
  *
- * How it works: execd removes the file of its token when it listens, before it
- * starts anything (docs/execd.md). So Docker is asked whether the file is still
- * there; when it is not, the daemon serves and the token is nowhere but in its
- * memory. Asked at growing intervals, since most are ready in some
- * milliseconds. A container that ends meanwhile is told of by an event.
+ * How it works: execd listens before it starts anything (docs/execd.md), and
+ * nobody else is in the container yet. So its port is knocked at: a connection
+ * that comes to be says that it serves, by the way that the gateway takes; it
+ * is closed, and nothing is read of it. Where nobody listens the container's
+ * kernel says so at once, and the next knock comes a little later: most are
+ * ready in some milliseconds. One that nobody answers is given up for the next,
+ * which is sooner than the kernel would repeat it. A container that ends
+ * meanwhile is told of by an event.
  */
+
+#include <errno.h>
+#include <sys/socket.h>
 
 #include "src/base/clock.h"
 #include "src/base/err.h"
+#include "src/base/fd.h"
 #include "src/control/control.h"
-#include "src/control/docker/docker.h"
 #include "src/control/lifecycle/creation.h"
+#include "src/control/lifecycle/endpoint.h"
 #include "src/role/config.h"
 
-enum { POLL_MS = 4, POLL_MS_MOST = 200 };
+enum { PAUSE_MS = 2, PAUSE_MS_MOST = 64, ANSWER_MS = 300 };
 
-static void ask_again(struct creation *c);
-
-static void on_asked(void *ctx, const struct docker_answer *a)
+void creation_knock_end(struct creation *c)
 {
-	struct creation *c = ctx;
-	uint64_t wait = (uint64_t)POLL_MS << MIN(c->polls, 6U);
-
-	if (!creation_goes_on(c))
+	if (c->knock_fd < 0)
 		return;
-	c->polls++;
-	if (a->status == 404)
-		creation_next(c);
-	else if (!docker_is_ok(a))
-		creation_fail(c, runtime_status_of(a),
-			      "DOCKER::SANDBOX_EXECD_START_FAILED",
-			      "it is not known whether execd serves: %s",
-			      a->message);
-	else if (clock_ms() >= c->ready_until_ms)
+	watch_fini(&c->knock);
+	c->knock_fd = fd_close(c->knock_fd);
+}
+
+static void knock_later(struct creation *c)
+{
+	uint64_t pause = (uint64_t)PAUSE_MS << MIN(c->knocks, 5U);
+
+	creation_knock_end(c);
+	c->knocks++;
+	if (clock_ms() >= c->ready_until_ms)
 		creation_fail(c, 500, "DOCKER::SANDBOX_EXECD_START_FAILED",
 			      "execd did not serve within %u ms",
 			      c->lifecycle->control->config->sandbox_ready_ms);
 	else
-		timer_start(&c->timer, MIN(wait, (uint64_t)POLL_MS_MOST));
+		timer_start(&c->timer, MIN(pause, (uint64_t)PAUSE_MS_MOST));
 }
 
-static void ask_again(struct creation *c)
+static void on_answer(struct watch *w, unsigned ready)
 {
-	creation_ask(c, "HEAD", SPAN_NONE, on_asked,
-		     "/containers/%s/archive?path=%%2F" CONTAINER_TOKEN,
-		     c->container);
+	struct creation *c = container_of(w, struct creation, knock);
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	(void)ready;
+	timer_stop(&c->timer);
+	if (getsockopt(c->knock_fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ||
+	    error) {
+		knock_later(c);
+		return;
+	}
+	creation_knock_end(c);
+	creation_next(c);
+}
+
+static int knock_begin(struct creation *c)
+{
+	struct addr at = c->q->box->v4;
+	struct sockaddr_storage to;
+	socklen_t size;
+
+	at.port = ENDPOINT_EXECD_PORT;
+	size = addr_to_sockaddr(&at, &to);
+	c->knock_fd = socket(to.ss_family,
+			     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->knock_fd < 0)
+		return -errno;
+	if (watch_init(&c->knock, c->lifecycle->control->loop, c->knock_fd,
+		       on_answer)) {
+		c->knock_fd = fd_close(c->knock_fd);
+		return -ENOMEM;
+	}
+	if (connect(c->knock_fd, (const struct sockaddr *)&to, size) != 0 &&
+	    errno != EINPROGRESS)
+		return -errno;
+	watch_want(&c->knock, WATCH_WRITE);
+	return 0;
+}
+
+/* By the timer: a pause is over, or nobody answered. */
+static void knock(struct creation *c)
+{
+	bool was_open = c->knock_fd >= 0;
+
+	if (was_open || knock_begin(c))
+		knock_later(c);
+	else
+		timer_start(&c->timer, ANSWER_MS);
 }
 
 void step_ready(struct creation *c)
 {
 	c->ready_until_ms =
 		clock_ms() + c->lifecycle->control->config->sandbox_ready_ms;
-	c->on_time = ask_again;
-	ask_again(c);
+	c->knocks = 0;
+	c->on_time = knock;
+	knock(c);
 }

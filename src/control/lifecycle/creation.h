@@ -23,13 +23,17 @@ struct creation {
 	bool is_bound;	   /* what is on its way must be waited for: a change,
 			      or what Docker will do whether we wait or not */
 	bool is_abandoned; /* it is to end then */
-	int exit_status;   /* of its container, when that has ended; or -1 */
+	bool has_met_no_kit;
+	bool has_user;	 /* the image's USER is not root */
+	int exit_status; /* of its container, when that has ended; or -1 */
 	void (*on_time)(struct creation *c);
 	unsigned volume;		 /* the one that is looked at */
 	size_t reached;			 /* of its path (create_places.c) */
 	char (*sources)[HOST_PATH_SIZE]; /* of each volume */
 	uint64_t ready_until_ms;
-	unsigned polls;		 /* of execd */
+	struct watch knock; /* create_ready.c */
+	int knock_fd;	    /* -1: none */
+	unsigned knocks;
 	unsigned port_polls;
 	struct lifecycle_error no;
 	char id[BOX_ID_SIZE];
@@ -39,6 +43,8 @@ struct creation {
 
 /* The step is done. */
 void creation_next(struct creation *c);
+/* To one of the steps before. */
+void creation_back(struct creation *c, void (*step)(struct creation *c));
 /* It failed: undone, then answered. The first reason counts. */
 void creation_fail(struct creation *c, unsigned status, const char *code,
 		   const char *fmt, ...) PRINTF(4, 5);
@@ -53,12 +59,18 @@ void creation_ask(struct creation *c, const char *method, struct span body,
 		  void (*fn)(void *ctx, const struct docker_answer *a),
 		  const char *fmt, ...) PRINTF(5, 6);
 
+/* Of each volume, what is mounted; to be freed. */
+const char **creation_sources(const struct creation *c);
+/* Nobody waits for it to serve any more. */
+void creation_knock_end(struct creation *c);
+
 /* The steps, in order (create.c has the table). */
 void step_record(struct creation *c);	 /* create_record.c */
 void step_image(struct creation *c);	 /* create_image.c */
 void step_volumes(struct creation *c);	 /* create_volumes.c */
 void step_policy(struct creation *c);	 /* create_fence.c */
 void step_register(struct creation *c);	 /* create_fence.c */
+void step_kit(struct creation *c);	 /* create_container.c */
 void step_container(struct creation *c); /* create_container.c */
 void step_places(struct creation *c);	 /* create_places.c */
 void step_place(struct creation *c);	 /* create_container.c */

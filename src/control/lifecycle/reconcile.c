@@ -40,7 +40,8 @@ struct reconciling {
 
 static bool has_job(const struct lifecycle *l, struct span id)
 {
-	return creation_is_on(l, id) || removal_is_on(l, id);
+	return creation_is_on(l, id) || removal_is_on(l, id) ||
+	       kit_is_at_work(&l->runtime->kit, id);
 }
 
 /* -- states --------------------------------------------------------------- */

@@ -306,11 +306,11 @@ int runtime_new(struct lifecycle *l, struct runtime **ret)
 	list_init(&r->waiting);
 	list_init(&r->undoing);
 	list_init(&r->removals);
-	buf_init(&r->execd, EXECD_BYTES_MAX);
+	kit_init(&r->kit, l);
 	timer_init(&r->retry, l->control->loop, on_retry);
 	expiry_init(r);
 	program_path(l->control->config, path, sizeof(path));
-	error = program_read(path, &r->execd);
+	error = program_read(path, &r->kit.execd);
 	if (error) {
 		log_error("could not read %s, which sandboxes need: %s", path,
 			  err_text(error));
@@ -329,7 +329,7 @@ struct runtime *runtime_free(struct runtime *r)
 	removals_free(r);
 	timer_stop(&r->retry);
 	timer_stop(&r->expiry);
-	buf_fini(&r->execd);
+	kit_fini(&r->kit);
 	free(r);
 	return NULL;
 }

@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "src/base/buf.h"
 #include "src/base/list.h"
+#include "src/control/lifecycle/kit.h"
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/io/loop.h"
 
@@ -34,9 +34,9 @@ struct runtime {
 	uint64_t expiry_ms; /* when it looks next, clock_ms() */
 	bool is_ready;
 	bool is_connecting;
-	bool is_stirred;       /* .retry runs, since a container has changed */
-	char why[512];	       /* it is not ready */
-	struct buf execd;      /* the program for sandboxes */
+	bool is_stirred; /* .retry runs, since a container has changed */
+	char why[512];	 /* it is not ready */
+	struct kit kit;
 	struct list creations; /* that run */
 	struct list waiting;   /* creations whose turn has not come */
 	struct list undoing;   /* creations that have failed */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "src/base/chars.h"
+#include "src/control/lifecycle/kit.h"
 #include "src/text/json.h"
 
 enum { NAME_MAX_LEN = 63, PATH_LEN_MAX = 4096, CLAIM_MAX = 253 };
@@ -139,6 +140,11 @@ static int read_claim(struct volume_reading *rd, const struct json *claim)
 			      ".pvc.claimName: \"%.*s\" cannot be the name of "
 			      "a volume",
 			      SPAN_FMT(rd->v->source));
+	/* who may write there would be in every sandbox */
+	if (span_eq(rd->v->source, SPAN(KIT_VOLUME)))
+		return REFUSE(rd, "INVALID_PVC_NAME",
+			      ".pvc.claimName: " KIT_VOLUME
+			      " is the server's own");
 	return 0;
 }
 

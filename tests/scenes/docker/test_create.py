@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sandbox comes to be, is fenced from its first moment on, and goes."""
+import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
@@ -45,13 +47,29 @@ def test_it_is_locked_to_its_port(node, box):
 
 
 def test_tokens_are_nowhere(node, box):
-    """execd demands one; neither Docker nor the file system knows it."""
+    """execd demands one; neither Docker nor the file system knows it, and what execd
+    checks it by opens nothing."""
     status, text = curl(node, box, "http://127.0.0.1:44772/ping")
     assert status == 401, text
-    r = node.docker.inside(box, "ls", "/opt/opensandbox/start")
-    assert "No such file" in r.stderr
+    token = node.api.endpoint(box, 44772)["headers"]["X-EXECD-ACCESS-TOKEN"]
+    status, text = curl(node, box, "-H", f"X-EXECD-ACCESS-TOKEN: {token}",
+                        "http://127.0.0.1:44772/ping")
+    assert status == 200, text
     details = json.dumps(node.docker.inspect(f"sandbox-{box}"))
-    assert "EXECD_ACCESS_TOKEN" not in details
+    assert token not in details
+    check = hashlib.sha256(token.encode()).hexdigest()
+    assert check in details
+    status, text = curl(node, box, "-H", f"X-EXECD-ACCESS-TOKEN: {check}",
+                        "http://127.0.0.1:44772/ping")
+    assert status == 401, text
+    words = node.docker.inspect(f"sandbox-{box}")["Config"]["Entrypoint"]
+    of_gateway = words[words.index("--proxy-token-sha256") + 1]
+    assert len(of_gateway) == 64 and of_gateway != check
+    status, text = curl(node, box, "-H", f"X-Sallyport-Proxy-Token: {of_gateway}",
+                        "http://127.0.0.1:44772/proxy/1/")
+    assert status == 401, text
+    assert node.docker.inside(box, "grep", "-rlF", "-e", token, "/opt", "/run", "/tmp", "/etc",
+                              "/proc/1/cmdline").stdout == ""
     assert list(node.docker.inspect(f"sandbox-{box}")["Config"]["Labels"]) == [
         "opensandbox.io/id"]
 
@@ -66,6 +84,36 @@ def test_policy_holds(node, box):
     assert status != 200, text
     record = node.lab.record(sandbox=box, host="api.lab.test")
     assert record["policy"] == f"sandbox.{box}"
+
+
+def test_the_kit_is_not_its_to_change(node, box):
+    """As root, by every way to a file: what other sandboxes run stays as it is."""
+    for path in ("/opt/opensandbox/execd", "/opt/opensandbox/mitmproxy-ca-cert.pem"):
+        for command in (f"echo x >> {path}", f"rm -f {path}", f"chmod 0777 {path}",
+                        f"touch {path}", f"ln {path} /opt/link"):
+            r = node.docker.inside(box, "bash", "-c", command)
+            assert r.returncode == 1 and path in r.stderr, (command, r.stderr)
+        for call in (f"umount2(b'{path}', 2)", f"mount(0, b'{path}', 0, 4128, 0)"):
+            r = node.docker.inside(box, "python3", "-c", "import ctypes; c = ctypes.CDLL(None, "
+                                   f"use_errno=True); print(c.{call}, ctypes.get_errno())")
+            assert r.stdout.split() == ["-1", "1"], (call, r.stdout, r.stderr)  # EPERM
+    volume = json.loads(node.docker.cli("volume", "inspect", "sallyport-kit").stdout)[0]
+    laid = Path(volume["Mountpoint"]) / "execd"
+    assert laid.read_bytes() == Path(
+        node.lab.extra_config["lifecycle"]["execd"]).read_bytes()
+    assert (laid.stat().st_uid, laid.stat().st_mode & 0o7777) == (0, 0o755)
+
+
+def test_a_kit_that_was_pruned_is_laid_again(node):
+    """As Docker's prune does it: the volume goes, though sandboxes use its files."""
+    before = node.api.create()["id"]
+    node.docker.cli("volume", "rm", "sallyport-kit")
+    after = node.api.create()["id"]
+    for one in (before, after):
+        assert node.docker.inside(one, "stat", "-c", "%s", "/opt/opensandbox/execd").stdout \
+            .strip() != "0"
+        node.api.delete(one)
+    assert "sallyport-kit" not in node.docker.containers()
 
 
 def test_the_gateways_ca_is_trusted(node, box):

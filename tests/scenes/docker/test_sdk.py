@@ -41,6 +41,7 @@ def test_sdk(node, suite):
     assert made.returncode == 0, made.stdout + made.stderr
     node.clear()
     node.docker.cli("tag", "lab:1", "tests:local")
+    node.api.delete(node.api.create()["id"])  # what the first one makes for all
     before, mark = there_is(node), len(node.lab.log())
     done = sdk("nsenter", f"--net=/run/netns/{node.lab.gw}", sys.executable, RUN, "--node", suite,
                env={"OPEN_SANDBOX_DOMAIN": f"127.0.0.1:{node.api.port}",

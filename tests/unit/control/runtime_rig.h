@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "src/control/lifecycle/endpoint.h"
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/control/lifecycle/runtime.h"
 #include "tests/unit/control/rig.h"
@@ -25,10 +26,11 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t released;
 	pid_t guest;
-	bool has_container, has_token;
+	bool has_container, has_helper;
 	unsigned requests, fail_at, hold_at;
 	bool is_holding; /* the request was done and waits */
-	unsigned removed;
+	unsigned removed, placed;
+	const char *user; /* of the image */
 	bool has_volume, volumes_fail;
 	bool is_paused;
 	bool holds_list;    /* its answers are written, and wait */
@@ -72,41 +74,60 @@ RIG void list_wait(void)
 	engine.is_holding = false;
 }
 
+/* The container by which the kit's volume is filled. */
+RIG bool is_of_helper(const char *path)
+{
+	return strstr(path, "sallyport-kit") || strstr(path, "/k1");
+}
+
+RIG void list_emit(char *text, size_t size)
+{
+	static const char one[] = "%s{\"Id\":\"%s\",\"State\":\"%s\","
+				  "\"Labels\":{\"opensandbox.io/id\":\"%s\"}}";
+	int at = snprintf(text, size, "[");
+
+	if (engine.has_container)
+		at += snprintf(text + at, size - (size_t)at, one, "", "c1",
+			       engine.is_paused ? "paused" : "running",
+			       engine.id);
+	if (engine.has_helper)
+		at += snprintf(text + at, size - (size_t)at, one,
+			       engine.has_container ? "," : "", "k1", "created",
+			       "kit");
+	snprintf(text + at, size - (size_t)at, "]");
+}
+
 RIG void answer_container(int fd, const char *method, const char *path,
 			  char *body, size_t size)
 {
 	const char *name = strstr(path, "name=sandbox-");
 
-	if (name) {
+	if (is_of_helper(path)) {
+		engine.has_helper = strcmp(method, "DELETE") != 0;
+		say(fd, engine.has_helper ? 201 : 204, "{\"Id\":\"k1\"}");
+	} else if (name) {
 		engine.has_container = true;
 		snprintf(engine.id, sizeof(engine.id), "%.36s", name + 13);
 		say(fd, 201, "{\"Id\":\"c1\"}");
 	} else if (strstr(path, "/json?all")) {
-		snprintf(body, size,
-			 "[{\"Id\":\"c1\",\"State\":\"%s\",\"Labels\":{"
-			 "\"opensandbox.io/id\":\"%s\"}}]",
-			 engine.is_paused ? "paused" : "running", engine.id);
+		list_emit(body, size);
 		list_wait();
-		say(fd, 200, engine.has_container ? body : "[]");
+		say(fd, 200, body);
 	} else if (!engine.has_container) {
 		say(fd, 404, "{\"message\":\"no such container\"}");
 	} else if (!strcmp(method, "DELETE")) {
 		engine.has_container = false;
 		engine.removed++;
 		say(fd, 204, "");
-	} else if (!strcmp(method, "PUT")) {
-		engine.has_token = true;
-		say(fd, 200, "");
-	} else if (!strcmp(method, "HEAD")) {
-		/* there once, then gone */
-		say(fd, engine.has_token ? 200 : 404, "");
-		engine.has_token = false;
 	} else if ((strstr(path, "/pause") && engine.is_paused) ||
 		   (strstr(path, "/unpause") && !engine.is_paused)) {
 		say(fd, 409, "{\"message\":\"it is so already\"}");
 	} else if (strstr(path, "/pause") || strstr(path, "/unpause")) {
 		engine.is_paused = !!strstr(path, "/pause");
 		say(fd, 204, "");
+	} else if (!strcmp(method, "PUT")) {
+		engine.placed++;
+		say(fd, 200, "");
 	} else if (strstr(path, "/start")) {
 		say(fd, 204, "");
 	} else {
@@ -151,29 +172,36 @@ RIG void answer(int fd, const char *method, const char *path, char *body,
 		say(fd, 201, "{\"Id\":\"n1\"}");
 	} else if (strstr(path, "/networks/")) {
 		say(fd, engine.network[0] ? 200 : 404, engine.network);
+	} else if (strstr(path, "/volumes/create") && strstr(body, "-kit")) {
+		say(fd, 201, "{\"Mountpoint\":\"/vol/kit\"}");
 	} else if (strstr(path, "/containers/")) {
 		answer_container(fd, method, path, body, size);
 	} else if (strstr(path, "/volumes/")) {
 		answer_volume(fd, method, path, body, size);
 	} else if (strstr(path, "/images/")) {
-		say(fd, 200, "{}");
+		snprintf(body, size, "{\"Config\":{\"User\":\"%s\"}}",
+			 engine.user ? engine.user : "");
+		say(fd, 200, body);
 	} else {
 		say(fd, 404, "{\"message\":\"page not found\"}");
 	}
 }
 
-/* Only what belongs to a sandbox counts. */
-RIG bool is_counted(const char *path)
+/* Only what belongs to a sandbox counts, and what its creation cannot do
+ * without. */
+RIG bool is_counted(const char *method, const char *path)
 {
-	return (strstr(path, "/containers/") && !strstr(path, "json?all")) ||
-	       (strstr(path, "/images/") && !strstr(path, "/images/json"));
+	return (strstr(path, "/containers/") && !strstr(path, "json?all") &&
+		(strcmp(method, "DELETE") != 0 || !is_of_helper(path))) ||
+	       (strstr(path, "/images/") && !strstr(path, "/images/json")) ||
+	       strstr(path, "/volumes/create");
 }
 
 /* False: the connection ends. */
 RIG bool serve(int fd, const char *method, const char *path, char *body,
 	       size_t size)
 {
-	bool counted = is_counted(path), goes_on = true;
+	bool counted = is_counted(method, path), goes_on = true;
 	unsigned number;
 
 	if (strstr(path, "/events")) {
@@ -263,7 +291,8 @@ RIG void engine_reset(void)
 {
 	pthread_mutex_lock(&engine.lock);
 	engine.requests = engine.fail_at = engine.hold_at = 0;
-	engine.removed = 0;
+	engine.removed = engine.placed = 0;
+	engine.user = "";
 	pthread_mutex_unlock(&engine.lock);
 }
 
@@ -385,12 +414,12 @@ RIG unsigned records(const struct rig *rig)
 
 RIG bool nothing_is_left(struct rig *rig)
 {
-	bool has_container;
+	bool has_any;
 
 	pthread_mutex_lock(&engine.lock);
-	has_container = engine.has_container;
+	has_any = engine.has_container || engine.has_helper;
 	pthread_mutex_unlock(&engine.lock);
-	return !has_container && !records(rig) && !rig->lock_count &&
+	return !has_any && !records(rig) && !rig->lock_count &&
 	       !map_count(&rig->control->lifecycle->boxes.by_id) &&
 	       !map_count(&rig->control->sandboxes.by_id) &&
 	       !rig->control->policies.api_count &&
@@ -418,6 +447,19 @@ RIG bool engine_holds(void)
 
 /* -- the namespace -------------------------------------------------------- */
 
+/* In the place of execd. Nobody takes what comes: that it comes is enough. */
+RIG void guest_listen(void)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_port = htons(ENDPOINT_EXECD_PORT),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	must(!bind(fd, (const struct sockaddr *)&at, sizeof(at)) &&
+	     !listen(fd, 64));
+}
+
 RIG pid_t guest_new(void)
 {
 	int ready[2];
@@ -429,6 +471,7 @@ RIG pid_t guest_new(void)
 	must(pid >= 0);
 	if (!pid) {
 		must(!unshare(CLONE_NEWNET));
+		guest_listen();
 		must(write(ready[1], &byte, 1) == 1);
 		for (;;)
 			pause();
@@ -441,7 +484,7 @@ RIG pid_t guest_new(void)
 
 RIG int group_set_up(void **state)
 {
-	char command[256];
+	char command[512];
 
 	(void)state;
 	must(!unshare(CLONE_NEWNET));
@@ -449,7 +492,16 @@ RIG int group_set_up(void **state)
 	snprintf(command, sizeof(command),
 		 "ip link set lo up && ip link add sp-docker0 type bridge && "
 		 "ip link add vt0 type veth peer name e0 netns %d && "
-		 "ip link set vt0 master sp-docker0",
+		 "ip link set vt0 master sp-docker0 up && "
+		 "ip link set sp-docker0 up && "
+		 "ip addr add 10.77.0.1/28 dev sp-docker0",
+		 engine.guest);
+	must(!system(command));
+	/* it is every sandbox, one after another */
+	snprintf(command, sizeof(command),
+		 "nsenter -t %d -n sh -ec 'ip link set lo up; ip link set e0 "
+		 "up; ip addr add 10.77.0.2/28 dev e0; for at in 2/31 4/30 "
+		 "8/29; do ip route add local 10.77.0.$at dev lo; done'",
 		 engine.guest);
 	must(!system(command));
 	engine_start();

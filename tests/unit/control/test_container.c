@@ -16,6 +16,7 @@
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
+#include "src/base/sha256.h"
 #include "src/control/lifecycle/archive.h"
 #include "src/control/lifecycle/container.h"
 #include "src/control/lifecycle/create_request.h"
@@ -57,16 +58,21 @@ static void make(struct made *m, const char *body, const char *config,
 	strcpy(m->q->box->id, "11111111-2222-4333-8444-555555555555");
 	token_make(m->q->box->execd_token);
 	token_make(m->q->box->egress_token);
+	token_make(m->q->box->proxy_token);
 	assert_int_equal(
 		network_take(m->network, 1, &m->q->box->v4, &m->q->box->v6), 0);
 	box_set_mac(m->q->box);
-	assert_int_equal(
-		container_emit(&out, m->q, m->network, m->config, sources), 0);
+	assert_int_equal(container_emit(&out, m->q, m->network, m->config,
+					&(struct container_sources){ "/vol/kit",
+								     sources }),
+			 0);
 	/* no token is in it, whatever it is called */
 	assert_null(memmem(buf_peek(&out).ptr, buf_len(&out),
 			   m->q->box->execd_token, 43));
 	assert_null(memmem(buf_peek(&out).ptr, buf_len(&out),
 			   m->q->box->egress_token, 43));
+	assert_null(memmem(buf_peek(&out).ptr, buf_len(&out),
+			   m->q->box->proxy_token, 43));
 	assert_int_equal(json_parse(buf_peek(&out), &m->json, &d), 0);
 	buf_fini(&out);
 }
@@ -112,6 +118,20 @@ static void assert_at(const struct json *j, const char *path, const char *want)
 	buf_fini(&text);
 }
 
+/* What execd is told of a token: the digest of another implementation. */
+static void assert_hash(const struct made *m, const char *at, const char *token)
+{
+	uint8_t digest[SHA256_SIZE];
+	char text[2 * SHA256_SIZE + 3] = "\"";
+	size_t i;
+
+	sha256(span_str(token), digest);
+	for (i = 0; i < sizeof(digest); i++)
+		snprintf(text + 1 + 2 * i, 3, "%02x", digest[i]);
+	strcat(text, "\"");
+	assert_at(m->json, at, text);
+}
+
 static void container__has_all_that_was_asked_for(void **state)
 {
 	static const char *const sources[] = { "/srv/real", "data" };
@@ -134,7 +154,12 @@ static void container__has_all_that_was_asked_for(void **state)
 	assert_at(m.json, "Image", "\"reg/img:2\"");
 	assert_at(m.json, "Entrypoint.0", "\"/opt/opensandbox/execd\"");
 	assert_at(m.json, "Entrypoint.1", "\"--init\"");
-	assert_at(m.json, "Entrypoint.5", "\"--\"");
+	assert_at(m.json, "Entrypoint.2", "\"--trust-ca\"");
+	assert_at(m.json, "Entrypoint.3", "\"--token-sha256\"");
+	assert_hash(&m, "Entrypoint.4", m.q->box->execd_token);
+	assert_at(m.json, "Entrypoint.5", "\"--proxy-token-sha256\"");
+	assert_hash(&m, "Entrypoint.6", m.q->box->proxy_token);
+	assert_at(m.json, "Entrypoint.7", "\"--\"");
 	assert_at(m.json, "Cmd", "[\"sh\",\"-c\",\"x\"]");
 	assert_at(m.json, "Env", "[\"A=1=2\",\"B=\"]");
 	assert_at(m.json, "HostConfig.NanoCpus", "500000000");
@@ -181,7 +206,14 @@ static void container__is_confined(void **state)
 	assert_null(at(m.json, "HostConfig.Memory"));
 	assert_null(at(m.json, "HostConfig.StorageOpt")); /* not enforced */
 	assert_null(at(m.json, "HostConfig.Runtime"));
-	assert_at(m.json, "HostConfig.Mounts", "[]");
+	assert_at(m.json, "HostConfig.Mounts",
+		  "[{\"Type\":\"bind\",\"Source\":\"/vol/kit/execd\","
+		  "\"Target\":\"/opt/opensandbox/execd\",\"ReadOnly\":true,"
+		  "\"BindOptions\":{\"Propagation\":\"rslave\"}},"
+		  "{\"Type\":\"bind\",\"Source\":\"/vol/kit/ca.pem\","
+		  "\"Target\":\"/opt/opensandbox/mitmproxy-ca-cert.pem\","
+		  "\"ReadOnly\":true,"
+		  "\"BindOptions\":{\"Propagation\":\"rslave\"}}]");
 	made_fini(&m);
 }
 
@@ -230,9 +262,10 @@ static void container__has_a_folder_of_a_volume_confirmed(void **state)
 		  "\"/v/data/_data/x/y\"");
 	assert_at(m.json, "HostConfig.Mounts.1.ReadOnly", "true");
 	assert_null(at(m.json, "HostConfig.Mounts.1.VolumeOptions"));
-	assert_at(m.json, "Entrypoint.5", "\"--confirm-mount\"");
-	assert_at(m.json, "Entrypoint.6", "\"/b:/v/data/_data/x/y\"");
-	assert_at(m.json, "Entrypoint.7", "\"--\"");
+	assert_null(at(m.json, "HostConfig.Mounts.2")); /* copied in later */
+	assert_at(m.json, "Entrypoint.7", "\"--confirm-mount\"");
+	assert_at(m.json, "Entrypoint.8", "\"/b:/v/data/_data/x/y\"");
+	assert_at(m.json, "Entrypoint.9", "\"--\"");
 	assert_at(m.json, "Healthcheck", "{\"Test\":[\"NONE\"]}");
 	assert_null(container_version(m.q, sources));
 	made_fini(&m);

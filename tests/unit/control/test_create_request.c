@@ -166,6 +166,9 @@ static const struct {
 	{ VOLUME("{\"name\":\"a\",\"mountPath\":\"/a\",\"pvc\":{\"claimName\":"
 		 "\"c/../d\"}}"),
 	  400, "VOLUME::INVALID_PVC_NAME", "cannot be the name" },
+	{ VOLUME("{\"name\":\"a\",\"mountPath\":\"/a\",\"pvc\":{\"claimName\":"
+		 "\"sallyport-kit\"}}"),
+	  400, "VOLUME::INVALID_PVC_NAME", "server's own" },
 	{ VOLUME("{\"name\":\"a\",\"mountPath\":\"/a\",\"host\":{\"path\":"
 		 "\"/srv/database\"}}"),
 	  400, "VOLUME::HOST_PATH_NOT_ALLOWED", "/srv/database" },

@@ -17,6 +17,7 @@ static void creations__that_fail_anywhere_leave_nothing(void **state)
 	for (n = 1; n < STEPS_MOST; n++) {
 		engine_reset();
 		engine.fail_at = n;
+		kit_forget(&rig->control->lifecycle->runtime->kit);
 		status = call(rig, "POST", "/v1/sandboxes", BODY, text);
 		if (status == 202)
 			break;
@@ -26,8 +27,8 @@ static void creations__that_fail_anywhere_leave_nothing(void **state)
 					: strstr(text, "execd"));
 		RIG_UNTIL(rig, nothing_is_left(rig));
 	}
-	/* image, create, place, start, inspect, twice ready */
-	assert_true(n >= 7);
+	/* image; volume, helper, files; container, start, inspect */
+	assert_int_equal(n, 8);
 	assert_int_equal(map_count(&rig->control->lifecycle->boxes.by_id), 1);
 	assert_string_equal(rig->locks[0].port, "vt0");
 	engine.fail_at = 0;
@@ -36,6 +37,39 @@ static void creations__that_fail_anywhere_leave_nothing(void **state)
 	assert_true(nothing_is_left(rig));
 	/* each had an address, and none is lost: they are at rest */
 	assert_int_equal(engine.removed, 1);
+}
+
+/* Another user than root needs a folder that is open to it; root costs nothing.
+ */
+static void creations__place_a_folder_for_other_users(void **state)
+{
+	static const char *const of_root[] = { "", "0", "root", "0:0",
+					       "root:users" };
+	static const char *const others[] = { "1000", "user", "user:root", "00",
+					      "rooty" };
+	struct rig *rig = *state;
+	char text[4096], path[128];
+	unsigned i;
+
+	for (i = 0; i < ARRAY_LEN(of_root) + ARRAY_LEN(others); i++) {
+		engine_reset();
+		engine.user = i < ARRAY_LEN(of_root)
+				      ? of_root[i]
+				      : others[i - ARRAY_LEN(of_root)];
+		assert_int_equal(call(rig, "POST", "/v1/sandboxes", BODY, text),
+				 202);
+		assert_int_equal(engine.placed, i >= ARRAY_LEN(of_root));
+		snprintf(path, sizeof(path), "/v1/sandboxes/%s", engine.id);
+		assert_int_equal(call(rig, "DELETE", path, "", text), 204);
+	}
+	/* image, container, place */
+	engine_reset();
+	engine.user = "1000";
+	engine.fail_at = 3;
+	assert_int_equal(call(rig, "POST", "/v1/sandboxes", BODY, text), 500);
+	assert_non_null(
+		strstr(text, "DOCKER::SANDBOX_EXECD_DISTRIBUTION_FAILED"));
+	RIG_UNTIL(rig, nothing_is_left(rig));
 }
 
 /* The daemon does what it was asked for, after the process has gone. */
@@ -62,7 +96,7 @@ static void creations__cut_short_anywhere_leave_nothing(void **state)
 		RIG_UNTIL(rig, nothing_is_left(rig));
 	}
 	close(fd);
-	assert_true(n >= 7);
+	assert_int_equal(n, 8);
 	assert_int_equal(status, 202);
 	/* one that was answered for outlives its maker */
 	role_stop(rig);
@@ -81,6 +115,9 @@ int main(void)
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			creations__cut_short_anywhere_leave_nothing, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			creations__place_a_folder_for_other_users, set_up,
 			rig_tear_down),
 	};
 

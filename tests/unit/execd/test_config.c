@@ -201,37 +201,31 @@ static void config__reads_the_token_from_a_file(void **state)
 	refuses(WORDS("--token-file", path), "No such file");
 }
 
-static void config__forgets_a_token_that_comes_once(void **state)
+static void config__takes_what_a_token_hashes_to(void **state)
 {
-	char folder[] = "/tmp/execd-once-XXXXXX", path[64];
+	static const char hash[] = "ba7816bf8f01cfea414140de5dae2223b00361a396"
+				   "177a9cb410ff61F20015AD"; /* of abc */
 	struct execd_settings s;
-	struct diag d;
-	FILE *file;
+	uint8_t digest[SHA256_SIZE];
+	struct diag d = { 0 };
+	char wrong[sizeof(hash)];
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/token", folder);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs("once", file);
-	fclose(file);
-	assert_int_equal(reads(WORDS("--token-once", path), &s, &d), 0);
-	assert_string_equal(s.config.token, "once");
-	assert_null(s.config.proxy_token);
-	assert_non_null(s.token_once); /* of words that reads() has freed */
-	file = fopen(path, "w");
-	fputs("once\nfor-the-gateway\n", file);
-	fclose(file);
-	assert_int_equal(reads(WORDS("--token-once", path), &s, &d), 0);
-	assert_string_equal(s.config.token, "once");
-	assert_string_equal(s.config.proxy_token, "for-the-gateway");
-	assert_int_equal(reads(WORDS("--token-file", path), &s, &d), 0);
-	assert_null(s.config.proxy_token);
-	assert_int_equal(access(path, F_OK), 0);
-	assert_int_equal(config_forget_token(path), 0);
-	assert_int_equal(access(folder, F_OK), -1);
-	assert_int_equal(config_forget_token(path), -ENOENT);
-	assert_int_equal(config_forget_token(NULL), 0);
+	sha256(SPAN("abc"), digest);
+	assert_int_equal(reads(WORDS("--token-sha256", hash), &s, &d), 0);
+	assert_true(s.config.has_token_hash);
+	assert_false(s.config.has_proxy_hash);
+	assert_memory_equal(s.config.token_hash, digest, sizeof(digest));
+	assert_int_equal(reads(WORDS("--proxy-token-sha256", hash), &s, &d), 0);
+	assert_true(s.config.has_proxy_hash);
+	assert_false(s.config.has_token_hash);
+	assert_memory_equal(s.config.proxy_hash, digest, sizeof(digest));
+	refuses(WORDS("--token-sha256", hash + 1), "expected 64 hex digits");
+	refuses(WORDS("--token-sha256", ""), "expected 64 hex digits");
+	memcpy(wrong, hash, sizeof(wrong));
+	wrong[63] = 'g';
+	refuses(WORDS("--token-sha256", wrong), "expected 64 hex digits");
+	refuses(WORDS("--proxy-token-sha256", wrong), "expected 64 hex digits");
 }
 
 static void config__takes_the_program_of_an_init(void **state)
@@ -352,7 +346,7 @@ int main(void)
 		TEST(config__flags_win_over_the_environment),
 		TEST(config__overwrites_secrets),
 		TEST(config__reads_the_token_from_a_file),
-		TEST(config__forgets_a_token_that_comes_once),
+		TEST(config__takes_what_a_token_hashes_to),
 		TEST(config__takes_the_program_of_an_init),
 		TEST(config__takes_the_port_of_the_runtime),
 		TEST(config__says_what_is_wrong),
