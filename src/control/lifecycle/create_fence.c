@@ -143,7 +143,8 @@ static void on_started(void *ctx, const struct docker_answer *a)
 		creation_exited(c, (int)MIN(status, (uint64_t)255));
 		return;
 	}
-	r = port_find((pid_t)pid, CONFIG_BRIDGE, port);
+	c->pid = (pid_t)pid;
+	r = port_find(c->pid, CONFIG_BRIDGE, port);
 	if (r == -ESRCH && c->port_polls++ < EXIT_POLLS)
 		step_port(c); /* Docker will have heard of its end */
 	else if (r == -ESRCH)

@@ -2,17 +2,23 @@
 /* create_ready.c - the step that waits until the daemon inside serves
  *
  * How it works: execd listens before it starts anything (docs/execd.md), and
- * nobody else is in the container yet. So its port is knocked at: a connection
- * that comes to be says that it serves, by the way that the gateway takes; it
- * is closed, and nothing is read of it. Where nobody listens the container's
- * kernel says so at once, and the next knock comes a little later: most are
- * ready in some milliseconds. One that nobody answers is given up for the next,
- * which is sooner than the kernel would repeat it. A container that ends
+ * nobody else is in the container yet. So a socket that listens on its port
+ * says that it serves. The kernel is asked for one, by the container's first
+ * process (/proc/PID/net/tcp). A runtime with a network stack of its own has
+ * none there: so the port is knocked at as well. A connection that comes to be
+ * says the same; it is closed, and nothing is read of it. Where nobody listens
+ * yet both are tried again a little later: most are ready in some milliseconds.
+ * A knock that nobody answers is given up for the next. A container that ends
  * meanwhile is told of by an event.
  */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "src/base/clock.h"
 #include "src/base/err.h"
@@ -22,7 +28,7 @@
 #include "src/control/lifecycle/endpoint.h"
 #include "src/role/config.h"
 
-enum { PAUSE_MS = 2, PAUSE_MS_MOST = 64, ANSWER_MS = 300 };
+enum { TABLE_BYTES = 4096, PAUSE_MS = 2, PAUSE_MS_MOST = 64, ANSWER_MS = 300 };
 
 void creation_knock_end(struct creation *c)
 {
@@ -63,6 +69,35 @@ static void on_answer(struct watch *w, unsigned ready)
 	creation_next(c);
 }
 
+/* A line of the table is "n: address:port address:port state ...", in hex. */
+static bool line_listens(const char *line, const char *end)
+{
+	unsigned port = 0, state = 0;
+
+	return sscanf(line, " %*u: %*32[0-9A-F]:%4X %*32[0-9A-F]:%*4X %2X",
+		      &port, &state) == 2 &&
+	       line < end && port == ENDPOINT_EXECD_PORT && state == TCP_LISTEN;
+}
+
+/* Few sockets are there so early, and what listens comes first. */
+static bool table_listens(pid_t pid, const char *name)
+{
+	char path[64], text[TABLE_BYTES + 1], *line;
+	int fd CLEANUP_FD = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, TABLE_BYTES);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	for (line = text; line; line = line[0] ? strchr(line + 1, '\n') : NULL)
+		if (line_listens(line, text + n))
+			return true;
+	return false;
+}
+
 static int knock_begin(struct creation *c)
 {
 	struct addr at = c->q->box->v4;
@@ -92,6 +127,11 @@ static void knock(struct creation *c)
 {
 	bool was_open = c->knock_fd >= 0;
 
+	if (table_listens(c->pid, "tcp") || table_listens(c->pid, "tcp6")) {
+		creation_knock_end(c);
+		creation_next(c);
+		return;
+	}
 	if (was_open || knock_begin(c))
 		knock_later(c);
 	else

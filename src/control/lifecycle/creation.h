@@ -30,6 +30,7 @@ struct creation {
 	unsigned volume;		 /* the one that is looked at */
 	size_t reached;			 /* of its path (create_places.c) */
 	char (*sources)[HOST_PATH_SIZE]; /* of each volume */
+	pid_t pid;			 /* of its first process */
 	uint64_t ready_until_ms;
 	struct watch knock; /* create_ready.c */
 	int knock_fd;	    /* -1: none */
