@@ -21,7 +21,7 @@
 #include "src/role/config.h"
 #include "src/text/json.h"
 
-enum { TEXT_BYTES = 1024 * 1024, EXIT_POLLS = 50 };
+enum { TEXT_BYTES = 1024 * 1024, EXIT_POLLS = 100, EXIT_POLL_MS = 20 };
 
 /* Said for each sandbox: denied is what its owner did not expect. */
 static void default_policy_check(const struct control *c, const char *id)
@@ -145,18 +145,21 @@ static void on_started(void *ctx, const struct docker_answer *a)
 	}
 	c->pid = (pid_t)pid;
 	r = port_find(c->pid, CONFIG_BRIDGE, port);
-	if (r == -ESRCH && c->port_polls++ < EXIT_POLLS)
-		step_port(c); /* Docker will have heard of its end */
-	else if (r == -ESRCH)
+	if (r == -ESRCH && c->port_polls++ < EXIT_POLLS) {
+		/* Docker will hear of its end, on a busy node a little later */
+		c->on_time = step_port;
+		timer_start(&c->timer, EXIT_POLL_MS);
+	} else if (r == -ESRCH) {
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
 			      "its container exited at once");
-	else if (r)
+	} else if (r) {
 		creation_fail(c, 500, "DOCKER::SANDBOX_START_FAILED",
 			      "the port of " CONFIG_BRIDGE " that leads to it "
 			      "was not found: %s",
 			      err_text(r));
-	else
+	} else {
 		entry_put(c, port);
+	}
 }
 
 /* Also again, when it ended between Docker's answer and our look. */
