@@ -52,7 +52,8 @@ def rules(inside):
         plain = COUNTERS.sub("", table).replace("elements = {", "\n")
         for line in re.split(r"[\n]|,(?= )", plain):
             line = line.strip(" \t{},")
-            if line and not (line[0] == '"' and "limit rate" in line):
+            # of a link that has gone it has the number alone
+            if line and not (line[0] in '"0123456789' and "limit rate" in line):
                 found.add(f"{name}: {line}")
     return found
 
