@@ -22,7 +22,8 @@
 enum { SKIPPED = 77, STEPS_MOST = 64, PORT = 8099 };
 
 static struct {
-	char path[64], id[64], network[4096];
+	char path[64], id[64], container[16], network[4096];
+	unsigned containers; /* made so far: no two have the same id */
 	pthread_mutex_t lock;
 	pthread_cond_t released;
 	pid_t guest;
@@ -35,8 +36,8 @@ static struct {
 	bool is_paused;
 	bool holds_list;    /* its answers are written, and wait */
 	bool tells_nothing; /* of events: the answer ends at once */
-	int events_fd;
-} engine;
+	int events_fd;	    /* of who follows them, or -1 */
+} engine = { .events_fd = -1 };
 
 /* -- the daemon ----------------------------------------------------------- */
 
@@ -56,12 +57,36 @@ RIG void say_events(int fd)
 	static const char head[] =
 		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 		"Transfer-Encoding: chunked\r\n\r\n";
+	bool tells;
 	char byte;
 
+	/* who asked may have gone meanwhile */
+	if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return;
+	pthread_mutex_lock(&engine.lock);
+	tells = !engine.tells_nothing;
+	if (tells)
+		engine.events_fd = fd;
+	pthread_mutex_unlock(&engine.lock);
 	(void)!send(fd, head, sizeof(head) - 1, MSG_NOSIGNAL);
-	engine.events_fd = fd;
-	if (!engine.tells_nothing)
-		(void)!recv(fd, &byte, 1, 0); /* until the client goes */
+	if (!tells)
+		return;
+	(void)!recv(fd, &byte, 1, 0); /* until the client goes */
+	pthread_mutex_lock(&engine.lock);
+	if (engine.events_fd == fd)
+		engine.events_fd = -1;
+	pthread_mutex_unlock(&engine.lock);
+}
+
+/* Events are asked for before the list, but on another connection. */
+RIG bool engine_tells(void)
+{
+	bool tells;
+
+	pthread_mutex_lock(&engine.lock);
+	tells = engine.events_fd >= 0;
+	pthread_mutex_unlock(&engine.lock);
+	return tells;
 }
 
 /* What is told is from before. */
@@ -87,14 +112,28 @@ RIG void list_emit(char *text, size_t size)
 	int at = snprintf(text, size, "[");
 
 	if (engine.has_container)
-		at += snprintf(text + at, size - (size_t)at, one, "", "c1",
-			       engine.is_paused ? "paused" : "running",
-			       engine.id);
+		at += snprintf(
+			text + at, size - (size_t)at, one, "", engine.container,
+			engine.is_paused ? "paused" : "running", engine.id);
 	if (engine.has_helper)
 		at += snprintf(text + at, size - (size_t)at, one,
 			       engine.has_container ? "," : "", "k1", "created",
 			       "kit");
 	snprintf(text + at, size - (size_t)at, "]");
+}
+
+/* By its id or its name; what is asked late of an earlier one is not. */
+RIG bool is_its_path(const char *path)
+{
+	struct span name = span_from(span_str(path),
+				     (size_t)(strstr(path, "/containers/") +
+					      strlen("/containers/") - path));
+
+	name.len = strcspn(name.ptr, "/?");
+	return span_eq(name, span_str(engine.container)) ||
+	       (span_starts(name, SPAN("sandbox-")) &&
+		span_eq(span_from(name, strlen("sandbox-")),
+			span_str(engine.id)));
 }
 
 RIG void answer_container(int fd, const char *method, const char *path,
@@ -108,12 +147,15 @@ RIG void answer_container(int fd, const char *method, const char *path,
 	} else if (name) {
 		engine.has_container = true;
 		snprintf(engine.id, sizeof(engine.id), "%.36s", name + 13);
-		say(fd, 201, "{\"Id\":\"c1\"}");
+		snprintf(engine.container, sizeof(engine.container), "c%u",
+			 ++engine.containers);
+		snprintf(body, size, "{\"Id\":\"%s\"}", engine.container);
+		say(fd, 201, body);
 	} else if (strstr(path, "/json?all")) {
 		list_emit(body, size);
 		list_wait();
 		say(fd, 200, body);
-	} else if (!engine.has_container) {
+	} else if (!engine.has_container || !is_its_path(path)) {
 		say(fd, 404, "{\"message\":\"no such container\"}");
 	} else if (!strcmp(method, "DELETE")) {
 		engine.has_container = false;
@@ -327,13 +369,16 @@ RIG void role_start(struct rig *rig)
 {
 	struct addr at = { 0 };
 
+	pthread_mutex_lock(&engine.lock);
+	engine.events_fd = -1;
+	pthread_mutex_unlock(&engine.lock);
 	rig_control_start(rig);
 	assert_true(addr_parse_port(SPAN("127.0.0.1"), PORT, &at));
 	assert_int_equal(
 		httpd_listen_tcp(rig->control->lifecycle->httpd, &at, NULL), 0);
 	rig_gateway_up(rig);
 	rig_vault_up(rig);
-	RIG_UNTIL(rig, is_connected(rig));
+	RIG_UNTIL(rig, is_connected(rig) && engine_tells());
 }
 
 RIG void role_stop(struct rig *rig)
