@@ -4,7 +4,8 @@
  * Docker makes an image to its end whoever has asked for it. So when control
  * ends meanwhile, its snapshot has Failed and may be removed before there is an
  * image, which then comes to belong to nobody. It is looked for when Docker is
- * met, and when a sandbox has become an image that is not known.
+ * met, and when a sandbox has become an image that is not known, or whose
+ * record is about to go.
  *
  * Another server of the contract may keep images by the same name here. Ours
  * have the label of sandboxes without a value (pause.c), theirs with one: those
@@ -81,10 +82,17 @@ void capturing_sweep(struct lifecycle *l)
 	(void)docker_ask(l->docker, "GET", IMAGES, SPAN_NONE, on_images, l);
 }
 
+/* One that is being removed may have asked for its image a moment too early. */
 void capturing_appeared(struct lifecycle *l, struct span image)
 {
 	struct span id = id_of(image);
+	const struct capture *s;
 
-	if (id.len && !captures_find(&l->captures, id))
+	if (!id.len)
+		return;
+	s = captures_find(&l->captures, id);
+	if (!s)
 		capturing_sweep(l);
+	else if (s->state == CAPTURE_DELETING)
+		lifecycle_drop_image(l, id, on_dropped, l);
 }

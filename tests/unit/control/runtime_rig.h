@@ -30,7 +30,7 @@ static struct {
 	bool has_container, has_helper;
 	unsigned requests, fail_at, hold_at;
 	bool is_holding; /* the request was done and waits */
-	unsigned removed, placed;
+	unsigned removed, placed, images_removed;
 	const char *user; /* of the image */
 	bool has_volume, volumes_fail;
 	bool is_paused;
@@ -221,6 +221,7 @@ RIG void answer(int fd, const char *method, const char *path, char *body,
 	} else if (strstr(path, "/volumes/")) {
 		answer_volume(fd, method, path, body, size);
 	} else if (strstr(path, "/images/")) {
+		engine.images_removed += !strcmp(method, "DELETE");
 		snprintf(body, size, "{\"Config\":{\"User\":\"%s\"}}",
 			 engine.user ? engine.user : "");
 		say(fd, 200, body);

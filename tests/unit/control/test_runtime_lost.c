@@ -238,27 +238,78 @@ static void pausing__may_be_asked_again(void **state)
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
 }
 
+/* Of a container: what happened, and one more attribute, or "". */
+static void engine_tell(const char *action, const char *attribute)
+{
+	char event[512], chunk[600];
+	int len;
+
+	len = snprintf(event, sizeof(event),
+		       "{\"Action\":\"%s\",\"Actor\":{\"ID\":\"%s\","
+		       "\"Attributes\":{\"opensandbox.io/id\":\"%s\"%s}}}\n",
+		       action, engine.container, engine.id, attribute);
+	len = snprintf(chunk, sizeof(chunk), "%x\r\n%s\r\n", (unsigned)len,
+		       event);
+	assert_int_equal(
+		send(engine.events_fd, chunk, (size_t)len, MSG_NOSIGNAL), len);
+}
+
 /* A daemon that was asked by an earlier life, and does it only now. */
 static void reconciliation__sees_what_is_done_late(void **state)
 {
 	struct rig *rig = *state;
-	char event[256], chunk[300], text[4096];
-	int len;
+	char text[4096];
 
 	create(rig);
 	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 202);
 	assert_int_equal(the_box(rig)->state, BOX_PAUSED);
 	engine.is_paused = false;
-	len = snprintf(event, sizeof(event),
-		       "{\"Action\":\"unpause\",\"Actor\":{\"ID\":\"%s\","
-		       "\"Attributes\":{\"opensandbox.io/id\":\"%s\"}}}\n",
-		       engine.container, engine.id);
-	len = snprintf(chunk, sizeof(chunk), "%x\r\n%s\r\n", (unsigned)len,
-		       event);
-	assert_int_equal(
-		send(engine.events_fd, chunk, (size_t)len, MSG_NOSIGNAL), len);
+	engine_tell("unpause", "");
 	RIG_UNTIL(rig, the_box(rig)->state == BOX_RUNNING);
 	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+}
+
+static const struct capture *the_capture(struct rig *rig)
+{
+	size_t cursor = 0;
+
+	return map_next(&rig->control->lifecycle->captures.by_id, &cursor,
+			NULL);
+}
+
+/* A snapshot that an earlier life had asked for gets its image when its removal
+ * has looked for that already, and the record is not gone yet. */
+static void snapshots__leave_no_image_that_is_done_late(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096], path[128], image[128];
+	unsigned commits, status = 0;
+	int fd;
+
+	create(rig); /* and Docker knows no commit */
+	assert_int_equal(call(rig, "POST", path_of("/snapshots"), "{}", text),
+			 202);
+	RIG_UNTIL(rig, the_capture(rig)->state == CAPTURE_FAILED);
+	snprintf(path, sizeof(path), "/v1/snapshots/%s", the_capture(rig)->id);
+	snprintf(image, sizeof(image),
+		 ",\"imageRef\":\"opensandbox-snapshots:%s\"",
+		 the_capture(rig)->id);
+	engine.images_removed = 0;
+	commits = rig->vault.commits;
+	fd = ask("DELETE", path, "");
+	RIG_UNTIL(rig, rig->vault.commits > commits);
+	rig->vault.hold = true;
+	RIG_UNTIL(rig, rig->vault.held);
+	assert_int_equal(engine.images_removed, 1);
+	engine_tell("commit", image);
+	RIG_UNTIL(rig, engine.images_removed == 2);
+	rig->vault.hold = false;
+	fake_vault_go_on(&rig->vault);
+	RIG_UNTIL(rig, status || (status = status_of(fd, text)));
+	close(fd);
+	assert_int_equal(status, 204);
+	assert_int_equal(call(rig, "DELETE", path_of(""), "", text), 204);
+	RIG_UNTIL(rig, nothing_is_left(rig));
 }
 
 static bool is_labelled(struct rig *rig, const char *value)
@@ -361,6 +412,9 @@ int main(void)
 						set_up, rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			reconciliation__sees_what_is_done_late, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			snapshots__leave_no_image_that_is_done_late, set_up,
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(pausing__may_be_asked_again,
 						set_up, rig_tear_down),
