@@ -107,6 +107,13 @@ static uint64_t pace_of(const struct control *c, const struct sandbox *s)
 	return c->config->bytes_per_s;
 }
 
+/* Docker says the port of a sandbox that it starts when it has started it. */
+static bool awaits_port(const struct control *c, const struct sandbox *s)
+{
+	return c->config->lifecycle_listen.port && !s->port[0] &&
+	       !strcmp(s->iface, CONFIG_BRIDGE);
+}
+
 void locks_put(struct control *c, struct sandbox *s, locks_fn *fn, void *ctx)
 {
 	struct msg_lock body = { .addr_count = s->addr_count,
@@ -114,6 +121,7 @@ void locks_put(struct control *c, struct sandbox *s, locks_fn *fn, void *ctx)
 	unsigned i;
 
 	body.bytes_per_s = s->bytes_per_s = pace_of(c, s);
+	body.awaits_port = s->awaits_port = awaits_port(c, s);
 	must(span_copy(s->id, body.id, sizeof(body.id)));
 	memcpy(body.iface, s->iface, sizeof(body.iface));
 	memcpy(body.port, s->port, sizeof(body.port));

@@ -448,7 +448,7 @@ void sandbox_emit_lock(struct json_out *o, const struct sandbox *s)
 {
 	const char *note = NULL;
 
-	if (s->lock == LOCK_HELD)
+	if (s->lock == LOCK_HELD && !s->awaits_port)
 		json_put_str(o, "lockedAt", s->port[0] ? s->port : s->iface);
 	else
 		json_put_null(o, "lockedAt");
@@ -458,6 +458,9 @@ void sandbox_emit_lock(struct json_out *o, const struct sandbox *s)
 	else if (!s->iface[0])
 		note = "no interface was given: its addresses are believed "
 		       "wherever they come from";
+	else if (s->awaits_port)
+		note = "its port of the bridge is not known yet: nothing of "
+		       "it passes";
 	else if (s->on_bridge)
 		note = "the interface is a bridge and no port was given: "
 		       "sandboxes of the bridge can take each other's "

@@ -55,6 +55,7 @@ struct sandbox {
 	struct sandbox_ingress ingress;
 	enum sandbox_lock lock;
 	bool on_bridge; /* locked to a bridge, not to a port of one */
+	bool awaits_port; /* until it has one, nothing of it passes */
 	struct addr *addrs;
 	unsigned addr_count;
 	struct policy_label *labels; /* in order of keys */

@@ -61,7 +61,7 @@ struct held {
 	uint64_t bytes_per_s;
 	char iface[MSG_IFACE_SIZE], port[MSG_IFACE_SIZE];
 	uint8_t mac[6];
-	bool has_mac;
+	bool has_mac, awaits_port;
 	uint8_t addr_count;
 	uint8_t addrs[][16];
 };
@@ -119,6 +119,7 @@ static struct msg_lock held_what(const struct held *h)
 {
 	struct msg_lock m = { .addr_count = h->addr_count,
 			      .has_mac = h->has_mac,
+			      .awaits_port = h->awaits_port,
 			      .bytes_per_s = h->bytes_per_s };
 
 	memcpy(m.iface, h->iface, sizeof(m.iface));
@@ -344,7 +345,8 @@ static const char *refused(const struct lock *l, const struct msg_lock *m)
 	uint32_t i;
 
 	if (!m->id[0] || !is_iface_name(m->iface) || !is_iface_name(m->port) ||
-	    m->addr_count > MSG_ADDRS_MAX || m->has_mac > 1)
+	    m->addr_count > MSG_ADDRS_MAX || m->has_mac > 1 ||
+	    m->awaits_port > 1 || (m->awaits_port && m->port[0]))
 		return "the message is malformed";
 	if (!config_has_interface(l->config, m->iface))
 		return "the interface is none that sandboxInterfaces names";
@@ -369,6 +371,7 @@ static struct held *held_new(const struct msg_lock *m, uint64_t round)
 	h->bytes_per_s = m->bytes_per_s;
 	(void)snprintf(h->iface, sizeof(h->iface), "%s", m->iface);
 	(void)snprintf(h->port, sizeof(h->port), "%s", m->port);
+	h->awaits_port = m->awaits_port;
 	h->has_mac = m->has_mac;
 	if (m->has_mac)
 		memcpy(h->mac, m->mac, sizeof(h->mac));
@@ -423,7 +426,7 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	if (pending(l))
 		lock_pace_set(&l->change, &what, true);
 	device = lock_device_name(&what);
-	if (!link_find(device, &link))
+	if (!what.awaits_port && !link_find(device, &link))
 		lock_device_wait(&l->devices, &link);
 	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);
 	reply->is_bridge = link.is_bridge;

@@ -138,6 +138,8 @@ void lock_device_own(struct lock_devices *all, const struct msg_lock *m)
 	struct span name = span_str(lock_device_name(m));
 	struct device *d = map_find(&all->by_name, name);
 
+	if (m->awaits_port)
+		return;
 	if (!d) {
 		d = must_alloc(sizeof(*d));
 		(void)map_set(&all->by_name, name, d);
@@ -152,7 +154,7 @@ void lock_device_disown(struct lock_devices *all, const struct msg_lock *m)
 	struct span name = span_str(lock_device_name(m));
 	struct device *d = map_find(&all->by_name, name);
 
-	if (--d->owners)
+	if (m->awaits_port || --d->owners)
 		return;
 	if (all->live)
 		device_detach(all, lock_device_name(m));

@@ -203,6 +203,11 @@ static const char rules_behind[] =
 	"table inet " LOCK_TABLE " {\n"
 	"\tchain check {\n"
 	"\t\tmeta mark " LOCK_MARK " meta mark set 0 accept\n"
+	/* so kernels begin at a device, which may be before its chain */
+	"\t\tiifname @held ip6 saddr :: counter drop\n"
+	"\t\tiifname @held icmpv6 type { nd-router-solicit, "
+	"mld-listener-report, mld-listener-done, mld2-listener-report } "
+	"counter drop\n"
 	"\t\tiifname @held goto drop_source\n"
 	"\t\tiifname . ip saddr @own4 goto drop_source\n"
 	"\t\tiifname . ip6 saddr @own6 goto drop_source\n"

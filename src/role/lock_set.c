@@ -4,6 +4,12 @@
  * How it works: a map from (set, key) to the number of owners. The first owner
  * adds the element, the last takes it away; so a lock is changed by adding the
  * new one and taking the old one back, and what both have is not touched.
+ *
+ * One that awaits its port makes its bridge held and no more: nothing passes
+ * that no port has marked. Its addresses are of no device yet. Were they the
+ * bridge's, the chain there would see the packets of all ports, and without
+ * their mark, which prerouting takes before when the kernel runs it for bridged
+ * packets (lock_bridge.c); it would take them for this one's and drop them.
  */
 
 #include "src/role/lock_set.h"
@@ -156,11 +162,11 @@ void lock_set_own(struct lock_set *s, struct nfnl *n, const struct msg_lock *m,
 	const char *device = m->port[0] ? m->port : m->iface;
 	uint32_t i;
 
-	for (i = 0; i < m->addr_count; i++)
+	for (i = 0; i < m->addr_count && !m->awaits_port; i++)
 		own_ip(&t, m, device, m->addrs[i]);
-	if (m->has_mac)
+	if (m->has_mac && !m->awaits_port)
 		own_mac(&t, m, device);
-	else
+	else if (!m->awaits_port)
 		change(&t, ANY_LINK_LOCAL, device, NULL, 0);
 	if (m->port[0]) {
 		change(&t, PORTS, device, NULL, 0);

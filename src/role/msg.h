@@ -324,7 +324,8 @@ struct msg_lock {
 	char iface[MSG_IFACE_SIZE];
 	char port[MSG_IFACE_SIZE]; /* its port of the bridge iface, or "" */
 	uint32_t addr_count;
-	uint32_t has_mac;
+	uint16_t has_mac;
+	uint16_t awaits_port; /* one of the bridge iface, and has none yet */
 	uint64_t bytes_per_s; /* of flows, in each direction; 0 = any */
 	uint8_t mac[6];
 	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip */

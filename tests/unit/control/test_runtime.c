@@ -31,6 +31,9 @@ static void creations__that_fail_anywhere_leave_nothing(void **state)
 	assert_int_equal(n, 8);
 	assert_int_equal(map_count(&rig->control->lifecycle->boxes.by_id), 1);
 	assert_string_equal(rig->locks[0].port, "vt0");
+	assert_int_equal(rig->locks[0].awaits_port, 0);
+	assert_null(strstr(api(rig, "GET", "/v1/sandboxes", NULL)->body,
+			   "lockNote"));
 	engine.fail_at = 0;
 	snprintf(path, sizeof(path), "/v1/sandboxes/%s", engine.id);
 	assert_int_equal(call(rig, "DELETE", path, "", text), 204);
@@ -107,6 +110,33 @@ static void creations__cut_short_anywhere_leave_nothing(void **state)
 	engine.has_container = false;
 }
 
+/* Docker starts it and has not said so: the bridge is not its own, the port not
+ * known. */
+static void creations__await_their_port(void **state)
+{
+	const struct msg_lock *lock;
+	struct rig *rig = *state;
+	int fd;
+
+	engine_reset();
+	engine.hold_at = 6; /* the start, as above */
+	fd = ask("POST", "/v1/sandboxes", BODY);
+	RIG_UNTIL(rig, engine_holds());
+	lock = fake_lock(rig, engine.id);
+	assert_non_null(lock);
+	assert_string_equal(lock->iface, CONFIG_BRIDGE);
+	assert_string_equal(lock->port, "");
+	assert_int_equal(lock->awaits_port, 1);
+	assert_call(api(rig, "GET", "/v1/sandboxes", NULL), 200,
+		    "\"lockedAt\":null,\"lockNote\":\"its port of the bridge");
+	role_stop(rig);
+	close(fd);
+	engine_let_go();
+	role_start(rig);
+	RIG_UNTIL(rig, nothing_is_left(rig));
+	rig_turns(rig, 50); /* the gateway's answers arrive */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +149,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			creations__place_a_folder_for_other_users, set_up,
 			rig_tear_down),
+		cmocka_unit_test_setup_teardown(creations__await_their_port,
+						set_up, rig_tear_down),
 	};
 
 	if (geteuid() != 0)

@@ -81,6 +81,29 @@ static void lock_set__port_and_mac(void **state)
 	lock_set_fini(&s);
 }
 
+/* What awaits its port makes the bridge nobody's: packets of other ports, whose
+ * mark was taken already, must find no word of the bridge's own. */
+static void lock_set__awaits_port(void **state)
+{
+	struct msg_lock m = lock_of("a", "sp-br", "", "10.0.0.2");
+	struct msg_lock at = lock_of("a", "sp-br", "veth1", "10.0.0.2");
+	struct lock_set s;
+
+	(void)state;
+	m.has_mac = at.has_mac = 1;
+	m.awaits_port = 1;
+	memcpy(m.mac, "\x02\x42\x0a\0\0\x02", 6);
+	memcpy(at.mac, m.mac, 6);
+	lock_set_init(&s);
+	/* held twice (inet, arp) */
+	assert_int_equal(changed(&s, &m, true), 2);
+	assert_int_equal(changed(&s, &at, true), 10);
+	assert_int_equal(changed(&s, &m, false), 2);
+	assert_int_equal(changed(&s, &at, false), 10);
+	assert_int_equal(map_count(&s.counts), 0);
+	lock_set_fini(&s);
+}
+
 static void lock_set__keys_are_padded(void **state)
 {
 	static const char mac_key[] = "veth1\0\0\0\0\0\0\0\0\0\0\0"
@@ -132,6 +155,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lock_set__counts_owners),
 		cmocka_unit_test(lock_set__port_and_mac),
+		cmocka_unit_test(lock_set__awaits_port),
 		cmocka_unit_test(lock_set__keys_are_padded),
 		cmocka_unit_test(lock_set__ports_of_nobody),
 	};
