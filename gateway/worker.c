@@ -136,7 +136,8 @@ static void on_drain(struct timer *t)
 {
 	struct worker *w = container_of(t, struct worker, drain);
 
-	if ((list_is_empty(&w->sessions) && ingress_is_idle(w->ingress)) ||
+	if ((list_is_empty(&w->sessions) && ingress_is_idle(w->ingress) &&
+	     !loop_has_unsent(w->loop)) ||
 	    loop_now_ms(w->loop) >= w->drain_until_ms)
 		gateway_worker_drained(w->gateway);
 	else
@@ -148,6 +149,7 @@ void worker_drain(struct worker *w, uint32_t grace_ms)
 	if (w->draining)
 		return;
 	w->draining = true;
+	loop_end_soon(w->loop);
 	w->drain_until_ms = loop_now_ms(w->loop) + grace_ms;
 	listeners_close(w);
 	ingress_drain(w->ingress);

@@ -37,6 +37,8 @@ struct flush {
 struct resident {
 	struct list link;
 	void (*evict)(struct resident *r); /* by loop_free(); must unlink */
+	/* May be NULL. Whether bytes of it are still on their way out. */
+	bool (*is_unsent)(const struct resident *r);
 };
 
 struct loop {
@@ -46,6 +48,7 @@ struct loop {
 	uint64_t armed_ms;
 	uint64_t now_ms;
 	bool in_turn;
+	bool is_ending; /* see loop_end_soon() */
 	int wake_fd;
 
 	_Atomic(struct post *) posts; /* newest first */

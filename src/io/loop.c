@@ -150,6 +150,24 @@ static void loop_free_signals(struct loop *loop)
 	}
 }
 
+void loop_end_soon(struct loop *loop)
+{
+	loop->is_ending = true;
+}
+
+bool loop_has_unsent(const struct loop *loop)
+{
+	list_for_each(it, &loop->residents)
+	{
+		const struct resident *r =
+			container_of(it, struct resident, link);
+
+		if (r->is_unsent && r->is_unsent(r))
+			return true;
+	}
+	return false;
+}
+
 struct loop *loop_free(struct loop *loop)
 {
 	struct resident *r;

@@ -5,7 +5,14 @@
  * may destroy bytes the peer has not read yet. So after the FIN we read and
  * drop what still comes, until the peer ends too or patience does. Such a
  * stream belongs to nobody but the loop.
+ *
+ * The kernel sends what is left after close(2) by itself, so patience may be
+ * short. Not so where the loop ends soon: then it lasts while the peer takes.
  */
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "src/base/err.h"
 #include "src/io/stream_inside.h"
@@ -16,7 +23,30 @@ struct closing {
 	struct resident resident;
 	struct timer timer;
 	struct stream *stream;
+	uint64_t acked; /* when patience was measured last */
+	uint64_t linger_ms;
 };
+
+/* Whether the peer has not acknowledged everything yet. acked: how much of it. */
+static bool is_unsent(const struct stream *s, uint64_t *acked)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (s->error || getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return false;
+	*acked = info.tcpi_bytes_acked;
+	return buf_len(&s->output) || info.tcpi_notsent_bytes ||
+	       info.tcpi_unacked;
+}
+
+static bool closing_is_unsent(const struct resident *r)
+{
+	uint64_t acked;
+
+	return is_unsent(container_of(r, struct closing, resident)->stream,
+			 &acked);
+}
 
 static void closing_end(struct closing *c)
 {
@@ -28,12 +58,30 @@ static void closing_end(struct closing *c)
 
 static void closing_on_timer(struct timer *t)
 {
-	closing_end(container_of(t, struct closing, timer));
+	struct closing *c = container_of(t, struct closing, timer);
+	uint64_t acked = 0;
+
+	if (c->stream->watch.loop->is_ending && is_unsent(c->stream, &acked) &&
+	    acked != c->acked) {
+		c->acked = acked;
+		timer_start(t, c->linger_ms);
+		return;
+	}
+	closing_end(c);
 }
 
 static void closing_on_evict(struct resident *r)
 {
 	closing_end(container_of(r, struct closing, resident));
+}
+
+/* Both have ended; where the loop ends soon, also heard. */
+static bool stream_is_over(const struct stream *s)
+{
+	uint64_t acked;
+
+	return s->in == SIDE_ENDED && s->out == SIDE_ENDED &&
+	       !(s->watch.loop->is_ending && is_unsent(s, &acked));
 }
 
 static void closing_on_ready(struct stream *s)
@@ -43,7 +91,7 @@ static void closing_on_ready(struct stream *s)
 	for (int i = 0; i < DRAIN_ROUNDS && s->in == SIDE_OPEN; i++)
 		if (stream_receive(s, scratch, SCRATCH_BYTES) == STREAM_AGAIN)
 			break;
-	if (s->in == SIDE_ENDED && s->out == SIDE_ENDED) {
+	if (stream_is_over(s)) {
 		closing_end(s->hook_ctx);
 		return; /* s is gone */
 	}
@@ -68,12 +116,15 @@ struct stream *stream_close(struct stream *s, uint64_t linger_ms)
 	if (s->phase == PHASE_HANDSHAKING)
 		s->phase = PHASE_OPEN;
 	(void)stream_flush(s);
-	if (!linger_ms || (s->in == SIDE_ENDED && s->out == SIDE_ENDED))
+	if (!linger_ms || stream_is_over(s))
 		return stream_free(s);
 
 	c = must_alloc(sizeof(*c));
 	c->stream = s;
+	c->linger_ms = linger_ms;
+	(void)is_unsent(s, &c->acked);
 	c->resident.evict = closing_on_evict;
+	c->resident.is_unsent = closing_is_unsent;
 	list_init(&c->resident.link);
 	list_push(&s->watch.loop->residents, &c->resident.link);
 	timer_init(&c->timer, s->watch.loop, closing_on_timer);
