@@ -92,8 +92,9 @@ def open_node(tag="d", docker_options=()):
         (folder / "shared").mkdir()
         lab.extra_config["lifecycle"]["apiKeyFile"] = str(private(folder / "api.key", KEY + "\n"))
         lab.extra_config["ingress"]["keysFile"] = str(private(folder / "route.keys", ROUTE_KEYS))
-        lab.configure(pins={f"{n}.lab.test": ["10.212.2.2", "fd12:2::2"]
-                            for n in ("api", "plain", "git")})
+        lab.extra_config["pins"] = {f"{n}.lab.test": ["10.212.2.2", "fd12:2::2"]
+                                    for n in ("api", "plain", "git")}
+        lab.configure()
         lab.start()
         node = Node(lab, docker)
         node.connected()

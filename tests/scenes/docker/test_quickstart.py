@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ def remains():
     return found + processes("/sallyport-demo.")
 
 
+def nothing_more_than(before):
+    """Another one may run beside us, in the scenes of the demonstration itself:
+    what is its own is gone with it."""
+    end = time.monotonic() + 60
+    while set(remains()) - set(before) and time.monotonic() < end:
+        time.sleep(0.5)
+    return not set(remains()) - set(before)
+
+
 def quickstart(sdk, *, kill_after=None):
     p = subprocess.Popen([SOURCE / "deploy/quickstart", "--docker", "--no-build"], cwd=SOURCE,
                          env={**os.environ, "SALLYPORT_BUILD": str(BUILD),
@@ -65,7 +75,7 @@ def test_every_check_holds_and_nothing_is_left(sdk):
     held, checks = re.search(r"(\d+) of (\d+) checks held", text).groups()
     assert held == checks and int(checks) == text.count("  ok     ")
     assert int(checks) >= 15
-    assert remains() == before
+    assert nothing_more_than(before)
 
 
 def test_stopped_in_the_middle_it_leaves_nothing_either(sdk):
@@ -73,4 +83,4 @@ def test_stopped_in_the_middle_it_leaves_nothing_either(sdk):
     status, text = quickstart(sdk, kill_after="1. A sandbox made by the SDK")
     assert status != 0, text
     assert "checks held" not in text
-    assert remains() == before
+    assert nothing_more_than(before)
