@@ -95,8 +95,11 @@ class Connection:
         return int(lines[0].split(" ")[1]), headers
 
     def chunk(self):
-        """The next chunk; b"" is the proper end."""
+        """The next chunk; b"" is the proper end, behind which trailers are kept."""
         size = int(self.until(b"\r\n"), 16)
+        if not size:
+            self.trailers = list(iter(lambda: self.until(b"\r\n"), b""))
+            return b""
         data = self.exactly(size)
         assert self.exactly(2) == b"\r\n"
         return data
@@ -110,7 +113,11 @@ class Connection:
 
     def request(self, method, path, body=None, headers=None):
         self.send(method, path, body, headers)
+        self.hints, self.trailers = [], []
         status, found = self.head()
+        while status in (100, 102, 103):
+            self.hints.append((status, found))
+            status, found = self.head()
         return Reply(status, found, self.body(method, status, found))
 
     def close(self):

@@ -80,8 +80,10 @@ def test_what_passes_and_what_does_not(start_execd):
     assert request.get("Accept-Encoding") == "br"
     assert request.get("X-Forwarded-For") == "198.51.100.7, 127.0.0.1"
     assert request.get("X-Forwarded-Proto") == "http"
-    for name in ("X-Forwarded-Host", "X-Hop", "Keep-Alive", "TE", "Proxy-Authorization",
-                 "Proxy-Connection", "Connection", "Expect", "X-EXECD-ACCESS-TOKEN",
+    # trailers pass; who forwards TE names it (RFC 9110, section 10.1.4)
+    assert request.get("TE") == "trailers" and request.get("Connection") == "TE"
+    for name in ("X-Forwarded-Host", "X-Hop", "Keep-Alive", "Proxy-Authorization",
+                 "Proxy-Connection", "Expect", "X-EXECD-ACCESS-TOKEN",
                  "Transfer-Encoding", "Content-Length", "Upgrade"):
         assert request.get(name) is None, name
     assert b"secret" not in request.raw
@@ -195,6 +197,9 @@ def test_framings(execd, pieces, body):
             assert got.body == (body or b"")
             if body is None:
                 assert "content-length" not in got.headers
+            # 100 is the proxy's own matter; hints and trailers pass
+            assert connection.trailers == ([b"X-Trailer: 1"] if b"X-Trailer" in pieces[-1] else [])
+            assert connection.hints == ([(103, {"link": "</x>"})] if b"103" in pieces[0] else [])
 
 
 def test_a_reply_until_the_connection_ends(execd):
