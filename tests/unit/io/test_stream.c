@@ -476,6 +476,56 @@ static void stream__close_gives_up(void **state)
 	fd_close(more[1]);
 }
 
+static size_t read_all(int fd)
+{
+	static char bytes[65536];
+	size_t got = 0;
+	ssize_t n;
+
+	while ((n = read(fd, bytes, sizeof(bytes))) > 0)
+		got += (size_t)n;
+	return got;
+}
+
+static void turns_for(int ms)
+{
+	while (ms--) {
+		usleep(1000);
+		turns(1);
+	}
+}
+
+static void stream__close_waits_while_the_peer_takes(void **state)
+{
+	static char big[1000000];
+	struct stream *s;
+	size_t got = 0;
+	int fds[2], pauses;
+
+	(void)state;
+	tcp_pair(fds);
+	small_buffers(fds[0]);
+	small_buffers(fds[1]);
+	assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
+	s = stream_of(fds[0]);
+	assert_int_equal(stream_write(s, span_of(big, sizeof(big))), 0);
+	loop_end_soon(loop);
+	assert_false(loop_has_unsent(loop));
+	assert_null(stream_close(s, 100));
+	/* longer than its patience in all, but never as long at a time */
+	for (pauses = 0; got < sizeof(big) && pauses < 500; pauses++) {
+		assert_true(loop_has_unsent(loop));
+		turns_for(40);
+		got += read_all(fds[1]);
+	}
+	assert_int_equal(got, sizeof(big));
+	assert_in_range(pauses, 4, 499);
+	turns_for(300);
+	assert_false(loop_has_unsent(loop));
+	assert_int_equal(fcntl(fds[0], F_GETFD), -1);
+	fd_close(fds[1]);
+}
+
 static void stream__alert_in_the_clear(void **state)
 {
 	unsigned char record[16];
@@ -514,6 +564,7 @@ int main(void)
 		TEST(stream__failed_write_does_not_hide_input),
 		TEST(stream__close_delivers_everything),
 		TEST(stream__close_gives_up),
+		TEST(stream__close_waits_while_the_peer_takes),
 		TEST(stream__alert_in_the_clear),
 	};
 
