@@ -24,8 +24,8 @@ WUNRES int loop_new(struct loop **ret);
  * the loop was ended by its owner before. NULL is fine. Returns NULL. */
 struct loop *loop_free(struct loop *loop);
 /* From now on a stream that is being closed stays for as long as its peer takes
- * what was sent: the process ends soon, and what is in the kernel by then may be
- * cut off from it. */
+ * what was sent: the process ends soon, and what is in the kernel by then may
+ * be cut off from it. */
 void loop_end_soon(struct loop *loop);
 /* Whether streams that are being closed have bytes that no peer has yet. */
 bool loop_has_unsent(const struct loop *loop);
