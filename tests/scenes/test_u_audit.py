@@ -421,6 +421,8 @@ def test_every_line_of_this_file_is_as_documented(lab):
             names = [k for k, _ in record]
             assert len(names) == len(set(names)), line
             record = dict(record)
+            if record["kind"] == "packet":  # what a sandbox's kernel says by itself
+                continue
             assert {"time", "kind", "verdict", "totalUs"} <= set(record), line
             for name, value in record.items():
                 assert name in types, f"{name} is not documented: {line}"
