@@ -550,18 +550,28 @@ static const char marker[] = "sallyport-plaintext-marker";
 static bool armed;
 static unsigned remains; /* freed buffers that still had it in them */
 
+/* Without what others left in that memory: a marker there is OpenSSL's own. */
 static void *on_malloc(size_t size, const char *file, int line)
 {
+	void *p = size ? malloc(size) : NULL;
+
 	(void)file;
 	(void)line;
-	return size ? malloc(size) : NULL;
+	if (p)
+		memset(p, 0, malloc_usable_size(p));
+	return p;
 }
 
 static void *on_realloc(void *p, size_t size, const char *file, int line)
 {
+	size_t had = p ? malloc_usable_size(p) : 0;
+
 	(void)file;
 	(void)line;
-	return realloc(p, size);
+	p = realloc(p, size);
+	if (p && malloc_usable_size(p) > had)
+		memset((char *)p + had, 0, malloc_usable_size(p) - had);
+	return p;
 }
 
 static void on_free(void *p, const char *file, int line)
