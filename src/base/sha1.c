@@ -3,7 +3,9 @@
 
 #include "src/base/sha1.h"
 
-enum { BLOCK_BYTES = 64, LENGTH_BYTES = 8, ROUNDS = 80, WORDS = 5 };
+#include "src/base/sha_blocks.h"
+
+enum { ROUNDS = 80, WORDS = 5 };
 
 static uint32_t sha1_rotate(uint32_t v, unsigned bits)
 {
@@ -54,25 +56,6 @@ void sha1(struct span bytes, uint8_t dst[SHA1_SIZE])
 {
 	uint32_t h[WORDS] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476,
 			      0xc3d2e1f0 };
-	const uint64_t bits = (uint64_t)bytes.len * 8;
-	uint8_t tail[2 * BLOCK_BYTES] = { 0 };
-	size_t tail_len, i;
 
-	for (; bytes.len >= BLOCK_BYTES; bytes = span_from(bytes, BLOCK_BYTES))
-		sha1_block(h, (const uint8_t *)bytes.ptr);
-
-	/* what is left, a one bit, zeros, and the length in bits */
-	if (bytes.len)
-		memcpy(tail, bytes.ptr, bytes.len);
-	tail[bytes.len] = 0x80;
-	tail_len = bytes.len + 1 + LENGTH_BYTES <= BLOCK_BYTES
-			   ? BLOCK_BYTES
-			   : 2 * BLOCK_BYTES;
-	for (i = 0; i < LENGTH_BYTES; i++)
-		tail[tail_len - 1 - i] = (uint8_t)(bits >> 8 * i);
-	for (i = 0; i < tail_len; i += BLOCK_BYTES)
-		sha1_block(h, tail + i);
-
-	for (i = 0; i < SHA1_SIZE; i++)
-		dst[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+	sha_blocks(bytes, h, sha1_block, dst, SHA1_SIZE);
 }

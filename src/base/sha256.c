@@ -4,8 +4,9 @@
 #include "src/base/sha256.h"
 
 #include "src/base/secret.h"
+#include "src/base/sha_blocks.h"
 
-enum { BLOCK_BYTES = 64, LENGTH_BYTES = 8, ROUNDS = 64, WORDS = 8 };
+enum { ROUNDS = 64, WORDS = 8 };
 
 /* FIPS 180-4, 4.2.2: of the cube roots of the first 64 primes. */
 static const uint32_t constants[ROUNDS] = {
@@ -76,26 +77,6 @@ void sha256(struct span bytes, uint8_t dst[SHA256_SIZE])
 {
 	uint32_t h[WORDS] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 			      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
-	const uint64_t bits = (uint64_t)bytes.len * 8;
-	uint8_t tail[2 * BLOCK_BYTES] = { 0 };
-	size_t tail_len, i;
 
-	for (; bytes.len >= BLOCK_BYTES; bytes = span_from(bytes, BLOCK_BYTES))
-		block_take(h, (const uint8_t *)bytes.ptr);
-
-	/* what is left, a one bit, zeros, and the length in bits */
-	if (bytes.len)
-		memcpy(tail, bytes.ptr, bytes.len);
-	tail[bytes.len] = 0x80;
-	tail_len = bytes.len + 1 + LENGTH_BYTES <= BLOCK_BYTES
-			   ? BLOCK_BYTES
-			   : 2 * BLOCK_BYTES;
-	for (i = 0; i < LENGTH_BYTES; i++)
-		tail[tail_len - 1 - i] = (uint8_t)(bits >> 8 * i);
-	for (i = 0; i < tail_len; i += BLOCK_BYTES)
-		block_take(h, tail + i);
-	secret_wipe(tail, sizeof(tail));
-
-	for (i = 0; i < SHA256_SIZE; i++)
-		dst[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+	sha_blocks(bytes, h, block_take, dst, SHA256_SIZE);
 }

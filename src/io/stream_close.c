@@ -27,8 +27,7 @@ struct closing {
 	uint64_t linger_ms;
 };
 
-/* Whether the peer has not acknowledged everything yet. acked: how much of it.
- */
+/* Whether the peer has yet to acknowledge something; *acked: what it has. */
 static bool is_unsent(const struct stream *s, uint64_t *acked)
 {
 	struct tcp_info info = { 0 };
