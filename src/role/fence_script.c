@@ -28,13 +28,17 @@
  *		whatever else, ASK above all, is dropped.
  *
  * Forwarded is only what has the tag: from a sandbox if no DNAT rule sent it
- * elsewhere than was decided, to a sandbox as answers. Flows that a helper of
- * connection tracking expects would have the tag of another: they are dropped.
- *It leaves under the node's address, as the gateway's connections do.
+ * elsewhere than was decided, to a sandbox as answers. It leaves under the
+ * node's address, as the gateway's connections do.
+ *
+ * What is only related to a flow has the tag of that flow, whoever sent it:
+ * flows that a helper of connection tracking expects, and ICMP errors, which
+ * need to know no more than a flow's ports and may carry anything, out or to a
+ * neighbour. From a sandbox both are dropped; errors for sandboxes pass.
  *
  * Where there is an ingress (or a lifecycle API, which asks sandboxes too), the
  * node connects to sandboxes, and what they answer must get in. Such
- *connections alone are tracked, and an answer has to be one twice over:
+ * connections alone are tracked, and an answer has to be one twice over:
  *
  *	raw	out: what is sent from an address of the node, but by no
  *		transparent socket. in: what is sent there, begins nothing and
@@ -314,11 +318,11 @@ static int put_limits(struct buf *out, const char *version, const char *source)
  * verdict. */
 static int put_having(struct buf *out, const char *version, const char *source)
 {
-	return buf_putf(out,
-			"\t\tmeta mark & 0x%x == 0x%x add @having_%s { iif . %s "
-			"ct count over %d } counter goto drop_limit\n",
-			FLOW_MARK_MASK, FLOW_MARK_TAG, version, source,
-			FLOWS_MAX);
+	return buf_putf(
+		out,
+		"\t\tmeta mark & 0x%x == 0x%x add @having_%s { iif . %s "
+		"ct count over %d } counter goto drop_limit\n",
+		FLOW_MARK_MASK, FLOW_MARK_TAG, version, source, FLOWS_MAX);
 }
 
 static int put_ask(struct buf *out, const struct fence_rules *rules)
@@ -334,7 +338,7 @@ static int put_ask(struct buf *out, const struct fence_rules *rules)
 			     "\t\tmeta l4proto != { icmp, udp, icmpv6 } goto "
 			     "drop_protocol\n"
 			     "%s"
-			     "\t\tct state invalid,untracked goto "
+			     "\t\tct state invalid,untracked,related goto "
 			     "drop_no_flow\n"
 			     "\t\tct status expected goto drop_no_flow\n"
 			     "\t\tct mark & 0x%x == 0x%x meta mark set 0x0 "

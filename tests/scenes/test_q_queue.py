@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """UDP and ICMP: decided at the first packet, forwarded by the kernel, ended by a change."""
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -286,6 +287,82 @@ def test_errors_of_an_allowed_flow_come_back(lab):
     with lab.policy(BOTH):
         assert ask(sandbox, V4, 7999)[0] == "ECONNREFUSED"
         assert ask(sandbox, V6, 7999)[0] == "ECONNREFUSED"
+
+
+
+# An ICMP error to a.target about a packet that never was; both of its ends are
+# (address, port). The kernel takes it for one of that flow, whoever sent it;
+# what it carries is the mark.
+SEND_ERROR = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from attack import Attack, icmp, icmp6
+a = Attack(json.loads(sys.argv[2]))
+(source, port), (to, to_port) = a.about
+about = a.udp_packet(to_port, a.mark * 4, source=source, to=to)
+about = about.replace((40000).to_bytes(2, "big"), port.to_bytes(2, "big"), 1)
+if a.family == 6:
+    a.frame(a.packet(58, icmp6(1, 4, bytes(4) + about, a.own, a.target)))
+else:
+    a.frame(a.packet(1, icmp(3, 3, bytes(4) + about)))
+"""
+HEAR = """
+import socket, sys, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.settimeout(0.1)
+print("ready", flush=True)
+heard, end = 0, time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    try:
+        data, where = s.recvfrom(65536)
+        heard += sys.argv[1].encode() in data and where[2] != socket.PACKET_OUTGOING
+    except TimeoutError:
+        pass
+print(heard)
+"""
+
+
+@contextlib.contextmanager
+def ear(ns, text):
+    """A list that has, afterwards, how many frames with the text came in."""
+    p = subprocess.Popen(["ip", "netns", "exec", ns, "/usr/bin/python3", "-c", HEAR, text, "2"],
+                         stdout=subprocess.PIPE, text=True)
+    found = []
+    try:
+        assert p.stdout.readline() == "ready\n"
+        yield found
+        found.append(int(p.stdout.readline()))
+    finally:
+        p.kill()
+        p.wait()
+
+
+def send_error(lab, sender, target, *about):
+    six = ":" in target
+    mac, gateway_mac = (json.loads(run("ip", "-n", ns, "-j", "link", "show", "dev", dev).stdout)[0]["address"]
+                        .replace(":", "") for ns, dev in ((sender.ns, "e0"), (lab.gw, sender.iface)))
+    facts = {"family": 6 if six else 4, "mark": "sp-error", "target": target, "about": about,
+             "own": sender.v6 if six else sender.v4, "mac": mac, "gateway_mac": gateway_mac, "interface": "e0"}
+    sender.run("/usr/bin/python3", "-c", SEND_ERROR, HERE / "escape", json.dumps(facts), check=True)
+
+
+@pytest.mark.parametrize("address", [V4, V6])
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_error_about_a_flow_carries_nothing(lab, address, number):
+    """Neither out, where only the other may go, nor to the other."""
+    box, other = lab.sandboxes[0], lab.sandboxes[number]
+    own, gateway = (other.v6, "fd12:2::1") if ":" in address else (other.v4, GATEWAY_O4)
+    with lab.policy(BOTH, sandboxes={"ids": [other.id]}):
+        with ear(lab.org, "sp-error") as outside, ear(other.ns, "sp-error") as inside, \
+                Flow(other, address) as flow:
+            assert flow.ask("sp-error-itself") == "echo sp-error-itself"  # the ears hear
+            shown = other.run("ss", "-Hun", "dst", f"[{address}]", check=True).stdout.split()[2]
+            port, far = int(shown.rpartition(":")[2]), (address, 7000)
+            send_error(lab, box, address, far, (own, port))
+            send_error(lab, box, gateway, (gateway, port), far)
+            assert flow.ask() == "echo again"
+    assert (outside, inside) == ([1], [1])
+    assert lab.records(kind="packet", reason="no_flow", sandbox=box.id)
 
 
 RESOLVE = "import socket,sys; print(socket.getaddrinfo(sys.argv[1], 7000, socket.AF_INET)[0][4][0])"
