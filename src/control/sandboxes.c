@@ -18,7 +18,8 @@
 
 enum { SANDBOX_ARENA_MAX = 128 * 1024 };
 
-/* Who claims an address, on which interface (sandbox.iface). */
+/* Who claims an address: one, but for registrations of a release that took the
+ * interface for a part of the address. */
 struct address_claims {
 	struct sandbox **items;
 	unsigned count;
@@ -564,12 +565,6 @@ struct sandbox *sandboxes_find(const struct sandboxes *all, struct span id)
 	return map_find(&all->by_id, id);
 }
 
-/* "" is every interface. */
-static bool ifaces_meet(const char *a, const char *b)
-{
-	return !a[0] || !b[0] || !strcmp(a, b);
-}
-
 const struct sandbox *sandboxes_conflict(const struct sandboxes *all,
 					 const struct sandbox *s,
 					 const struct addr **ret_addr)
@@ -580,8 +575,7 @@ const struct sandbox *sandboxes_conflict(const struct sandboxes *all,
 	for (i = 0; i < s->addr_count; i++) {
 		c = map_find(&all->by_addr, addr_key(&s->addrs[i]));
 		for (j = 0; c && j < c->count; j++) {
-			if (span_eq(c->items[j]->id, s->id) ||
-			    !ifaces_meet(c->items[j]->iface, s->iface))
+			if (span_eq(c->items[j]->id, s->id))
 				continue;
 			*ret_addr = &s->addrs[i];
 			return c->items[j];

@@ -54,7 +54,7 @@ struct sandbox {
 	bool has_mac;
 	struct sandbox_ingress ingress;
 	enum sandbox_lock lock;
-	bool on_bridge; /* locked to a bridge, not to a port of one */
+	bool on_bridge;	  /* locked to a bridge, not to a port of one */
 	bool awaits_port; /* until it has one, nothing of it passes */
 	struct addr *addrs;
 	unsigned addr_count;
@@ -94,8 +94,9 @@ struct sandboxes {
 void sandboxes_init(struct sandboxes *all);
 void sandboxes_fini(struct sandboxes *all);
 struct sandbox *sandboxes_find(const struct sandboxes *all, struct span id);
-/* The sandbox, other than one of the same id, that has one of s's pairs; NULL
- * = none. *ret_addr: the address. */
+/* The sandbox, other than one of the same id, that has an address of s, by
+ * whichever interface: flows of UDP are told apart by addresses alone, in the
+ * kernel as in the gateway. NULL = none. *ret_addr: the address. */
 const struct sandbox *sandboxes_conflict(const struct sandboxes *all,
 					 const struct sandbox *s,
 					 const struct addr **ret_addr);

@@ -125,10 +125,10 @@ static void sandboxes__share_no_address(void **state)
 			SANDBOX("b", "sp-a", "10.0.0.2")),
 		    409,
 		    "address 10.0.0.2 belongs to sandbox \\\"a\\\" on sp-a");
+	/* connection tracking knows no interfaces */
 	assert_call(api(rig, "POST", "/v1/sandboxes",
 			SANDBOX("b", "sp-b", "10.0.0.2")),
-		    201, NULL);
-	/* without an interface it claims every one */
+		    409, "belongs to sandbox \\\"a\\\" on sp-a");
 	assert_call(
 		api(rig, "POST", "/v1/sandboxes", SANDBOX("c", "", "10.0.0.2")),
 		409, "ADDRESS_TAKEN");
