@@ -38,6 +38,11 @@
  * each address is an element of a set with a rate of its own, in each direction,
  * and a packet that is over it is dropped.
  *
+ * Pieces of packets wait for each other in memory that the kernel has once, 4 MB
+ * for IPv4 and for IPv6, for half a minute or a whole one. So each source may
+ * send so many that they fill no more than about half of it. What the lock has
+ * not seen shares one limit for each interface.
+ *
  * A port's frames may go to the bridge itself and nowhere else (bridge): by the
  * names of registered ports, and of every other port that a sandbox bridge was
  * seen to have. A hardware address that one of them owns is not learned
@@ -58,6 +63,11 @@ enum { REASONS_MAX = 8 };
 
 #define A_RATE "limit rate over 1 bytes/second;"
 
+/* Each piece takes 2.3 KB at the most. */
+#define PIECES_V4  "limit rate over 32/second burst 128 packets"
+#define PIECES_V6  "limit rate over 16/second burst 128 packets"
+#define PIECES_SET "size 65536; flags dynamic,timeout; timeout 1m;"
+
 static const struct {
 	const char *family, *chains, *declare;
 	enum drop_reason reasons[REASONS_MAX];
@@ -72,7 +82,7 @@ static const struct {
 	  "\tset any_link_local { type ifname; }\n",
 	  { DROP_OPTIONS, DROP_SOURCE, DROP_ROUTER, DROP_NEIGHBOUR, DROP_MAC,
 	    DROP_FRAME, DROP_NUM } },
-	{ "inet", "prerouting check pace",
+	{ "inet", "prerouting check piece4 piece6 pace",
 	  "\tset held { type ifname; }\n"
 	  "\tset own4 { type ifname . ipv4_addr; }\n"
 	  "\tset own6 { type ifname . ipv6_addr; }\n"
@@ -81,6 +91,9 @@ static const struct {
 	  "\tset out6 { type ifname . ipv6_addr; " A_RATE " }\n"
 	  "\tset in4 { type ifname . ipv4_addr; " A_RATE " }\n"
 	  "\tset in6 { type ifname . ipv6_addr; " A_RATE " }\n"
+	  "\tset pieces4 { type iface_index . ipv4_addr; " PIECES_SET " }\n"
+	  "\tset pieces6 { type iface_index . ipv6_addr; " PIECES_SET " }\n"
+	  "\tset pieces { type iface_index; " PIECES_SET " }\n"
 	  "\tchain prerouting { type filter hook prerouting priority -450; "
 	  "policy accept; }\n"
 	  "\tchain pace { type filter hook forward priority filter - 1; "
@@ -201,7 +214,21 @@ static const char rules_netdev[] =
 
 static const char rules_behind[] =
 	"table inet " LOCK_TABLE " {\n"
+	"\tchain piece4 {\n"
+	"\t\tmeta mark " LOCK_MARK " add @pieces4 { iif . ip saddr " PIECES_V4
+	" } goto drop_limit\n"
+	"\t\tmeta mark != " LOCK_MARK " add @pieces { iif " PIECES_V6
+	" } goto drop_limit\n"
+	"\t}\n"
+	"\tchain piece6 {\n"
+	"\t\tmeta mark " LOCK_MARK " add @pieces6 { iif . ip6 saddr " PIECES_V6
+	" } goto drop_limit\n"
+	"\t\tmeta mark != " LOCK_MARK " add @pieces { iif " PIECES_V6
+	" } goto drop_limit\n"
+	"\t}\n"
 	"\tchain check {\n"
+	"\t\tip frag-off & 0x3fff != 0 jump piece4\n"
+	"\t\texthdr frag exists jump piece6\n"
 	"\t\tmeta mark " LOCK_MARK " meta mark set 0 accept\n"
 	/* so kernels begin at a device, which may be before its chain */
 	"\t\tiifname @held ip6 saddr :: counter drop\n"

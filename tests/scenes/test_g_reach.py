@@ -218,3 +218,33 @@ def test_pieces_that_never_end(lab, sandbox):
                                   pieces(sandbox, origin, 6, data, [cut], 1000 + i)])
             assert not [f for f in got if f[head:head + 2] == struct.pack(">H", 443)]
     assert sandbox.curl("https://api.lab.test/works")[0] == 200
+
+
+# first pieces of so many packets, none of which ever ends
+FLOOD = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(('e0', 3))
+frame, at = bytearray.fromhex(sys.argv[1]), int(sys.argv[2])
+for i in range(4000):
+    frame[at:at + 2] = i.to_bytes(2, 'big')
+    if sys.argv[3] == '4':  # the checksum of the header, which was right for 0
+        frame[24:26] = ((int(sys.argv[4]) - i - 1) % 65535 + 1).to_bytes(2, 'big')
+    s.send(frame)
+"""
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_pieces_of_one_leave_room_for_those_of_others(lab, sandbox, neighbour, version):
+    """The kernel has so much memory for pieces in all, and keeps each half a minute."""
+    n = version == 6
+    src, resolver, origin, head = versions(sandbox)[n]
+    first = next(pieces(sandbox, origin, 17, frames.udp(src, origin, 5355, 7000, b"x" * 2000), [(0, 1400)], 0))
+    sandbox.run("/usr/bin/python3", "-c", FLOOD, first.hex(), head + 6 if n else 18, version,
+                int.from_bytes(first[24:26], "big"), check=True)
+    src, resolver, _, head = versions(neighbour)[n]
+    data = frames.udp(src, resolver, 5356, 53, question("api.lab.test"))
+    answers = talk(neighbour, *pieces(neighbour, resolver, 17, data, [(0, 16), (16, len(data))], 77))
+    assert [f for f in answers if f[head + 8:head + 10] == b"\x51\x57"], lab.admin.get("/v1/status")["gateway"]["drops"]
+    assert lab.records(kind="packet", reason="limit", sandbox=sandbox.id)
+    assert neighbour.curl("https://api.lab.test/works")[0] == 200
