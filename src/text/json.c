@@ -3,13 +3,15 @@
  *
  * A struct json is a jansson value under another name; the two are never
  * dereferenced here. jansson bounds its own depth at a number fixed when it
- * was built, so the depth is bounded by a scan over the brackets beforehand.
+ * was built, and the number of values not at all, so both are bounded by a scan
+ * over brackets and commas beforehand.
  */
 
 #include "src/text/json.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -26,6 +28,11 @@ static const char *const kind_names[] = {
 _Static_assert(ARRAY_LEN(kind_names) == JSON_KIND_NUM, "a name for each kind");
 
 /* -- memory that is wiped when freed ------------------------------------ */
+
+enum { TRIM_BYTES = 4 * 1024 * 1024 };
+
+/* By this thread since free memory was last given back. */
+static _Thread_local size_t freed;
 
 /* Stands in front of each allocation; keeps malloc's alignment. */
 union wiped_head {
@@ -52,7 +59,18 @@ static void wiped_free(void *p)
 		return;
 	head--;
 	explicit_bzero(head + 1, head->size);
+	freed += sizeof(*head) + head->size;
 	free(head);
+}
+
+/* A tree is many small pieces, and one that is in use above them keeps them all
+ * with the process: a large text would cost its memory for ever. */
+static void memory_return(void)
+{
+	if (freed < TRIM_BYTES)
+		return;
+	freed = 0;
+	(void)malloc_trim(0);
 }
 
 /* jansson would read the seed of its hash from /dev/urandom, and most roles
@@ -79,10 +97,16 @@ static const struct json *outer(const json_t *j)
 	return (const struct json *)(const void *)j;
 }
 
-/* Deepest nesting of brackets outside strings; the text may be broken. */
-static unsigned text_depth(struct span text)
+struct shape {
+	unsigned depth; /* the deepest nesting of brackets outside strings */
+	size_t values;	/* at least as many as there are */
+};
+
+/* The text may be broken. */
+static struct shape text_shape(struct span text)
 {
-	unsigned depth = 0, deepest = 0;
+	struct shape found = { .values = 1 };
+	unsigned depth = 0;
 	bool quoted = false;
 	size_t i;
 
@@ -97,36 +121,55 @@ static unsigned text_depth(struct span text)
 		case '[':
 		case '{':
 			depth += !quoted;
-			deepest = MAX(deepest, depth);
+			found.depth = MAX(found.depth, depth);
+			found.values += !quoted;
 			break;
 		case ']':
 		case '}':
 			depth -= !quoted && depth;
 			break;
+		case ',':
+			found.values += !quoted;
+			break;
 		default:
 			break;
 		}
 	}
-	return deepest;
+	return found;
 }
 
-int json_parse(struct span text, struct json **ret, struct diag *d)
+static int text_check(struct span text, size_t values_max, struct diag *d)
+{
+	struct shape shape;
+
+	if (text.len > JSON_TEXT_MAX)
+		return diag_set(d, 0, 0, "found %zu bytes, expected at most %d",
+				text.len, JSON_TEXT_MAX);
+	shape = text_shape(text);
+	if (shape.depth > JSON_DEPTH_MAX)
+		return diag_set(d, 0, 0,
+				"found nesting deeper than %d containers",
+				JSON_DEPTH_MAX);
+	if (shape.values > values_max)
+		return diag_set(d, 0, 0, "found more than %zu values",
+				values_max);
+	return 0;
+}
+
+int json_parse_within(struct span text, size_t values_max, struct json **ret,
+		      struct diag *d)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const size_t flags =
 		JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
 	json_error_t error;
 	json_t *j;
+	int r;
 
 	(void)pthread_once(&once, jansson_install);
-	if (text.len > JSON_TEXT_MAX)
-		return diag_set(d, 0, 0, "found %zu bytes, expected at most %d",
-				text.len, JSON_TEXT_MAX);
-	if (text_depth(text) > JSON_DEPTH_MAX)
-		return diag_set(d, 0, 0,
-				"found nesting deeper than %d containers",
-				JSON_DEPTH_MAX);
-
+	r = text_check(text, values_max, d);
+	if (r)
+		return r;
 	j = json_loadb(text.ptr ? text.ptr : "", text.len, flags, &error);
 	if (!j)
 		return diag_set(d, error.line > 0 ? (unsigned)error.line : 0,
@@ -136,9 +179,15 @@ int json_parse(struct span text, struct json **ret, struct diag *d)
 	return 0;
 }
 
+int json_parse(struct span text, struct json **ret, struct diag *d)
+{
+	return json_parse_within(text, JSON_VALUES_MAX, ret, d);
+}
+
 struct json *json_free(struct json *root)
 {
 	json_decref((json_t *)(void *)root);
+	memory_return();
 	return NULL;
 }
 

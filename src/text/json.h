@@ -28,6 +28,9 @@ struct json;
 enum {
 	JSON_TEXT_MAX = 32 * 1024 * 1024,
 	JSON_DEPTH_MAX = 32, /* containers inside containers */
+	/* Each costs 150 bytes and more however few its text has, "0,": a
+	 * text of the longest kind could ask for gigabytes. */
+	JSON_VALUES_MAX = 1024 * 1024,
 };
 
 enum json_kind {
@@ -42,10 +45,13 @@ enum json_kind {
 };
 
 /* One whole text (RFC 8259, UTF-8, nothing behind it). Refused: duplicate
- * member names, nesting over JSON_DEPTH_MAX, texts over JSON_TEXT_MAX. Strings
- * may hold an escaped NUL. 0; -EINVAL with line and column in d (may be NULL).
- */
+ * member names, nesting over JSON_DEPTH_MAX, more values than JSON_VALUES_MAX,
+ * texts over JSON_TEXT_MAX. Strings may hold an escaped NUL. 0; -EINVAL with
+ * line and column in d (may be NULL). */
 WUNRES int json_parse(struct span text, struct json **ret, struct diag *d);
+/* The same with a bound of the caller's on the values. */
+WUNRES int json_parse_within(struct span text, size_t values_max,
+			     struct json **ret, struct diag *d);
 /* The root only. NULL is fine. Returns NULL. */
 struct json *json_free(struct json *root);
 

@@ -132,6 +132,50 @@ static void parse__bounds_the_depth(void **state)
 	json_free(j);
 }
 
+static void parse__bounds_the_values(void **state)
+{
+	struct diag d = { 0 };
+	struct json *j;
+
+	(void)state;
+	/* three numbers, the array, and one for what is behind a comma */
+	assert_int_equal(json_parse_within(SPAN("[1,2,3]"), 4, &j, &d), 0);
+	json_free(j);
+	assert_int_equal(json_parse_within(SPAN("[1,2,3]"), 3, &j, &d),
+			 -EINVAL);
+	assert_string_equal(d.msg, "found more than 3 values");
+	assert_int_equal(json_parse_within(SPAN("[[],{}]"), 3, &j, NULL),
+			 -EINVAL);
+	/* commas and brackets inside strings are no values */
+	assert_int_equal(
+		json_parse_within(SPAN("[\"[,,\\\",,{\"]"), 2, &j, NULL), 0);
+	json_free(j);
+}
+
+static void parse__of_more_than_can_be_had_is_refused(void **state)
+{
+	const size_t len = 2 * JSON_VALUES_MAX;
+	char *text = malloc(len);
+	struct diag d = { 0 };
+	struct json *j;
+	size_t i;
+
+	(void)state;
+	assert_non_null(text);
+	for (i = 0; i < len; i += 2)
+		memcpy(text + i, "0,", 2);
+	text[0] = '[';
+	text[1] = '1';
+	text[len - 1] = ']';
+	assert_int_equal(json_parse(span_of(text, len), &j, &d), 0);
+	assert_int_equal(json_count(j), JSON_VALUES_MAX - 1);
+	json_free(j);
+	text[2] = ',';
+	assert_int_equal(json_parse(span_of(text, len), &j, &d), -EINVAL);
+	assert_non_null(strstr(d.msg, "values"));
+	free(text);
+}
+
 static void text__keeps_an_escaped_nul(void **state)
 {
 	struct json *j = parse("\"a\\u0000b\"");
@@ -342,6 +386,8 @@ int main(void)
 		cmocka_unit_test(read__of_nothing_is_nothing),
 		cmocka_unit_test(parse__says_where_it_refuses),
 		cmocka_unit_test(parse__bounds_the_depth),
+		cmocka_unit_test(parse__bounds_the_values),
+		cmocka_unit_test(parse__of_more_than_can_be_had_is_refused),
 		cmocka_unit_test(text__keeps_an_escaped_nul),
 		cmocka_unit_test(get__says_found_and_expected),
 		cmocka_unit_test(out__puts_commas_and_names),
