@@ -54,6 +54,7 @@ struct execd_config {
 
 enum {
 	EXECD_BODY_MAX = 32 * 1024 * 1024, /* of a request read as a whole */
+	EXECD_VALUES_MAX = 128 * 1024,	   /* in such a body: 20 MiB, 0.1 s */
 	EXECD_CONNECTIONS_MAX = 8192,
 	EXECD_STOP_MS = 2000,
 };

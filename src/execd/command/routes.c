@@ -94,7 +94,8 @@ static void run_words(struct execd *e, struct httpd_request *r,
 {
 	size_t count = json_count(body->argv), i;
 	const char **argv = must_alloc((count + 1) * sizeof(*argv));
-	struct buf text = BUF_INIT(2 * HTTPD_BODY_MAX);
+	/* a text is never longer than it was in the body, quotes and all */
+	struct buf text = BUF_INIT(EXECD_BODY_MAX);
 
 	for (i = 0; i < count; i++) {
 		/* NUL-terminated, as every text of a parsed value */

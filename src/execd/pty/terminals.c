@@ -183,8 +183,15 @@ void pty_post(void *ctx, struct httpd_request *r)
 	char *path CLEANUP_FREE = NULL;
 
 	if (!body || !pty_read_text(r, body, "cwd", &cwd) ||
-	    !pty_read_text(r, body, "command", &command) ||
-	    !pty_read_cwd(r, cwd, &path))
+	    !pty_read_text(r, body, "command", &command))
+		return;
+	if (command.len > TERMINAL_COMMAND_MAX) {
+		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY,
+			     "command has %zu bytes, expected at most %d",
+			     command.len, TERMINAL_COMMAND_MAX);
+		return;
+	}
+	if (!pty_read_cwd(r, cwd, &path))
 		return;
 	pty_create(ctx, r, span_str(path), command);
 }

@@ -8,7 +8,8 @@ struct terminals;
 
 /* How many there may be. A new one beyond that takes the place of the oldest
  * whose program does not run and at which nobody looks. */
-enum { TERMINALS_MAX = 128 };
+/* A command is kept as long as its terminal; a longer one no system starts. */
+enum { TERMINALS_MAX = 128, TERMINAL_COMMAND_MAX = 2 * 1024 * 1024 };
 
 struct terminals *terminals_new(struct execd *e);
 /* Kills their programs. NULL is fine; returns NULL. */

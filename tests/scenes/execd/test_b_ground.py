@@ -4,7 +4,9 @@
 Its secrets are not readable from outside, it needs nothing of the image, a
 thousand connections cost little, and it ends when it is told to.
 """
+import hashlib
 import os
+import re
 import resource
 import signal
 import socket
@@ -13,7 +15,7 @@ import time
 
 import pytest
 
-from execd import BINARY, BUILD, Connection, free_port
+from execd import BINARY, BUILD, ROOT, Connection, free_port
 
 REFUSAL = b'{"error":"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN"}'
 SANITIZED = b"__asan_init" in BINARY.read_bytes() if BINARY.exists() else False
@@ -28,6 +30,41 @@ def test_the_refusal_is_exact(start_execd):
     reply = start_execd(token="abc").request("GET", "/nothing", token="abd")
     assert (reply.status, reply.body) == (401, REFUSAL)
     assert reply.headers["content-type"] == "application/json"
+
+
+def routes():
+    """(method, a path of it) of each row of routes.def."""
+    table = (ROOT / "src/execd/routes.def").read_text()
+    found = re.findall(r'ROUTE\("([A-Z*]+)", "([^"]+)"', table)
+    assert len(found) > 60
+    return [(method.replace("*", "GET"),
+             re.sub(r"{[^}]*}", "1", re.sub("{[ug]id}", "0", path)))
+            for method, path in found]
+
+
+def test_no_route_is_without_the_guard(start_execd):
+    """Each row of the table, asked with all that is not the token."""
+    def hash_of(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    execd = start_execd(args=("--token-sha256", hash_of("right"),
+                              "--proxy-token-sha256", hash_of("gateway")))
+    gateway = {"X-Sallyport-Proxy-Token": "gateway"}
+    keys = [{}, {"X-EXECD-ACCESS-TOKEN": ""}, {"X-EXECD-ACCESS-TOKEN": "gateway"},
+            {"X-EXECD-ACCESS-TOKEN": hash_of("right")}, {"Authorization": "Bearer right"},
+            {"X-EXECD-ACCESS-TOKEN": "right\u00ff"}, gateway]
+    for method, path in routes():
+        for headers in keys:
+            if headers is gateway and path.startswith("/proxy/"):
+                continue
+            reply = execd.request(method, path, headers=headers)
+            assert (reply.status, reply.body) == (401, REFUSAL), (method, path, headers)
+    # the gateway's token opens /proxy however it is spelled, and no way leads out of it
+    for path in ("/proxy/../ping", "/proxy/%2e%2e/ping", "/proxy/1/../../ping", "//proxy/1",
+                 "/%70roxy/../ping", "/ping?/proxy/", "http://h/ping", "/proxy", "/PROXY/1/"):
+        reply = execd.request("GET", path, headers=gateway)
+        assert reply.status in (400, 401, 502), (path, reply)
+    assert execd.request("GET", "/ping", headers={"X-EXECD-ACCESS-TOKEN": "right"}).status == 200
 
 
 def test_ids_of_requests_are_kept_or_made(execd):

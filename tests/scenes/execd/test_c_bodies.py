@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_c_bodies.py - bodies made to cost: little to write, much to keep or to do"""
+import threading
+import time
+
+import pytest
+
+from execd import wait_for
+from form import SANITIZED
+
+
+def costly(execd, path, body):
+    """The reply to a body, the longest wait of another client meanwhile in
+    seconds, and what the daemon had resident at most, in KiB."""
+    waits, over = [], threading.Event()
+
+    def look():
+        other = execd.connect()
+        while not over.is_set():
+            begin = time.monotonic()
+            assert other.request("GET", "/ping").status == 200
+            waits.append(time.monotonic() - begin)
+            time.sleep(0.001)
+        other.close()
+
+    with open(f"/proc/{execd.pid}/clear_refs", "w") as f:
+        f.write("5")  # the peak begins anew
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        reply = execd.request("POST", path, body)
+    finally:
+        over.set()
+        looker.join()
+    with open(f"/proc/{execd.pid}/status") as f:
+        peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+    print(f"{path}: {len(body)} bytes: {reply.status}, waits {max(waits) * 1000:.0f} ms, {peak} KiB")
+    return reply, max(waits), peak
+
+
+def many(first, item, last, size=31 << 20):
+    """A body of about so many bytes: first, then items, then last."""
+    return first + b",".join([item] * (size // (len(item) + 1))) + last
+
+
+@pytest.mark.parametrize("path, body", [
+    ("/command", many(b'{"command":"true","x":[', b"0", b"]}")),
+    ("/command", many(b'{"command":"true","x":[', b"[]", b"]}")),
+    ("/command", many(b'{"argv":[', b'"a"', b"]}")),
+    ("/files/mv", many(b"[", b'{"src":"/a","dest":"/b"}', b"]")),
+    ("/files/replace", many(b"{", b'"/a":{"old":"a","new":"b"}', b"}")),
+    ("/code", many(b'{"code":"1","context":[', b"1", b"]}")),
+], ids=["numbers", "arrays", "argv", "moves", "replaces", "context"])
+def test_millions_of_values_cost_nothing(execd, path, body):
+    """Each takes two bytes to write and a hundred and more to keep."""
+    reply, _, peak = costly(execd, path, body)
+    assert reply.status == 400
+    assert reply.json()["message"] == "found more than 131072 values"
+    if not SANITIZED:
+        assert peak < (32 + 8) << 10  # the body itself
+    wait_for(lambda: SANITIZED or execd.rss_kib() < 3 << 10, 5, "the memory is kept")
+
+
+def test_as_many_values_as_there_may_be(execd):
+    """What is still taken is over soon, and its memory does not stay."""
+    count = 65000
+    body = b'{"command":"true","envs":{' + b",".join(
+        b'"v%x":""' % i for i in range(count)) + b'},"x":[' + b",".join([b"0"] * count) + b"]}"
+    reply, waits, peak = costly(execd, "/command", body)
+    assert reply.status == 200
+    if not SANITIZED:
+        assert peak < 48 << 10 and waits < 2
+        wait_for(lambda: execd.rss_kib() < 6 << 10, 5, "the memory is kept")
+
+
+def test_words_that_no_program_can_be_given(execd):
+    """Their text is longer than the system takes; the daemon says so and lives."""
+    words = ["true"] + ["w" * 100_000] * 300
+    reply = execd.request("POST", "/command", {"argv": words})
+    assert reply.status == 500
+    assert "Argument list too long" in reply.json()["message"]
+    words = ["w"] * 120_000
+    reply = execd.request("POST", "/command", {"argv": ["true", *words]})
+    assert reply.status == 200
+    assert execd.alive()
+
+
+def test_a_terminals_command_is_bounded(execd):
+    reply = execd.request("POST", "/pty", {"command": "x" * (2 << 20)})
+    assert reply.status == 201
+    reply = execd.request("POST", "/pty", {"command": "x" * ((2 << 20) + 1)})
+    assert reply.status == 400
+    assert reply.json()["message"] == "command has 2097153 bytes, expected at most 2097152"
