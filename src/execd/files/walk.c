@@ -130,6 +130,15 @@ static int level_sort(struct walk *w, struct level *l)
 	return 0;
 }
 
+/* Of a directory below the root, for readers: it may not be read, or is that of
+ * a process that has ended. */
+static bool is_left_out(const struct walk *w, int error)
+{
+	return w->order == WALK_SORTED && (error == EACCES || error == EPERM ||
+					   error == ESRCH || error == EINVAL);
+}
+
+/* /proc has directories that may be opened and not read. */
 static int level_load_sorted(struct walk *w, struct level *l)
 {
 	int r;
@@ -137,6 +146,8 @@ static int level_load_sorted(struct walk *w, struct level *l)
 	do
 		r = level_read(w, l);
 	while (r > 0);
+	if (w->count > 1 && is_left_out(w, -r))
+		r = 0;
 	l->read_all = true;
 	return r ? r : level_sort(w, l);
 }
@@ -332,9 +343,8 @@ static int descend(struct walk *w)
 		r = level_enter(w, fd);
 		return r ? r : 1;
 	}
-	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
-		return 0;
-	if (w->order == WALK_SORTED && (errno == EACCES || errno == EPERM))
+	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
+	    is_left_out(w, errno))
 		return 0;
 	return -errno;
 }

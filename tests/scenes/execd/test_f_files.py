@@ -338,6 +338,25 @@ def test_search(execd, tree):
     assert len(execd.request("GET", f"/files/search?{q(tree.parent / 'to-tree')}").json()) == len(every) + 1
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_search_goes_past_what_opens_and_cannot_be_read(start_execd, tmp_path):
+    """As the whole of a container is searched by a daemon that may not look
+    into others: /proc/PID/map_files opens and lists nothing."""
+    other = start_execd()  # nobody may look into it
+    execd = start_execd(prefix=("setpriv", "--bounding-set", "-sys_ptrace,-sys_admin,"
+                                "-checkpoint_restore,-perfmon"))
+    maps = f"/proc/{other.pid}/map_files"
+    reply = execd.request("GET", f"/directories/list?{q(maps)}")
+    assert (reply.status, "Permission denied" in reply.text) == (500, True), reply
+    found = execd.request("GET", f"/files/search?{q(f'/proc/{other.pid}')}&pattern=stat*")
+    assert found.status == 200, found
+    assert f"/proc/{other.pid}/status" in [i["path"] for i in found.json()]
+    (tmp_path / "needle-a5").write_text("")
+    found = execd.request("GET", "/files/search?path=/&pattern=needle-a5")
+    assert found.status == 200, found
+    assert str(tmp_path / "needle-a5") in [i["path"] for i in found.json()]
+
+
 # -- replace ------------------------------------------------------------------
 
 def test_replace(execd, tree):
