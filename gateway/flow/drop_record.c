@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drop_record.c - who was it, what was it, was it said already
  *
- * How it works: the kernel tells of so many packets a second of each interface
+ * How it works: the kernel tells of so many packets a second of each sandbox
  * and reason. Here they go through the buckets of flow_record.c, but for the
- * first of a device and reason in FIRST_MS, which is found by a hash: so what a
+ * first of a sandbox and reason in FIRST_MS, which is found by a hash: so what a
  * sandbox does in masses does not hide what it does once, and a busy node does
  * not hide a quiet sandbox.
  */
@@ -60,9 +60,9 @@ struct drop_seen *drop_seen_free(struct drop_seen *s)
 }
 
 static bool is_first(struct drop_seen *s, const struct msg_drop *m,
-		     uint64_t now_ms)
+		     struct span who, uint64_t now_ms)
 {
-	const uint32_t key[] = { m->ifindex, m->reason };
+	const uint64_t key[] = { m->ifindex, m->reason, map_hash(who) };
 	uint64_t hash = map_hash(span_of((const char *)key, sizeof(key)));
 	uint64_t *next_ms = &s->next_ms[hash % CELLS];
 
@@ -98,6 +98,34 @@ static const char *scheme_of(const struct msg_drop *m)
 	}
 }
 
+/* Is the packet one that came as far as our rules for IP? The lock, which is
+ * before them, drops what has a locked address and is another's. */
+static bool is_locked(uint32_t reason)
+{
+	switch ((enum drop_reason)reason) {
+	case DROP_SOURCE:
+	case DROP_MAC:
+	case DROP_NEIGHBOUR:
+	case DROP_FRAME:
+	case DROP_OPTIONS:
+	case DROP_ROUTER:
+	case DROP_ISOLATED:
+	case DROP_NUM:
+		return false;
+	case DROP_PROTOCOL:
+	case DROP_FRAGMENT:
+	case DROP_GROUP:
+	case DROP_NO_FLOW:
+	case DROP_LIMIT:
+	case DROP_NODE:
+	case DROP_UNDECIDED:
+	case DROP_MALFORMED:
+	case DROP_QUEUE_FULL:
+		break;
+	}
+	return true;
+}
+
 bool drop_record(struct worker *w, struct flow_rate *rate,
 		 struct drop_seen *seen, const struct msg_drop *m)
 {
@@ -105,6 +133,7 @@ bool drop_record(struct worker *w, struct flow_rate *rate,
 	uint64_t now_ms = loop_now_ms(w->loop);
 	char device[MSG_IFACE_SIZE] = "";
 	const struct sandbox *s = NULL;
+	struct span who;
 
 	if (m->reason >= DROP_NUM || !m->count)
 		return false;
@@ -120,13 +149,15 @@ bool drop_record(struct worker *w, struct flow_rate *rate,
 	if (m->ifindex) {
 		listener_iface_name(w->probe, m->ifindex, device);
 		a.device = span_str(device);
-		s = facts_find_device(&w->facts, &a.client, device);
+		s = facts_find_device(&w->facts, &a.client, device,
+				      is_locked(m->reason));
 	}
 	if (s)
 		a.sandbox = span_str(s->id);
 	worker_counted(w, packets_dropped);
-	if (!is_first(seen, m, now_ms) &&
-	    !flow_rate_allows(rate, s ? a.sandbox : a.device, now_ms)) {
+	who = s ? a.sandbox : a.device;
+	if (!is_first(seen, m, who, now_ms) &&
+	    !flow_rate_allows(rate, who, now_ms)) {
 		worker_counted(w, flows_unrecorded);
 		return true;
 	}

@@ -72,11 +72,12 @@ static const char *device_of(const struct sandbox *s)
 }
 
 struct sandbox *facts_find_device(struct facts *f, const struct addr *source,
-				  const char *device)
+				  const char *device, bool is_locked)
 {
 	struct sandbox *s = map_find(&f->by_addr, addr_key(source->ip));
 
-	if (s && !strcmp(device_of(s), device))
+	if (s && (!strcmp(device_of(s), device) ||
+		  (is_locked && !strcmp(s->iface, device))))
 		return s;
 	return map_find(&f->by_device, span_str(device));
 }

@@ -114,9 +114,10 @@ struct sandbox *facts_find_sandbox(struct facts *f, const struct addr *source,
 				   const char *iface);
 /* For records of packets whose source may be a lie: who is plugged in there.
  * Of several at one interface the one with the source address, else any. NULL:
- * nobody. */
+ * nobody. With is_locked, the lock has let the packet pass, so that its source
+ * counts behind a bridge too. */
 struct sandbox *facts_find_device(struct facts *f, const struct addr *source,
-				  const char *device);
+				  const char *device, bool is_locked);
 struct sandbox *sandbox_ref(struct sandbox *s);
 struct sandbox *sandbox_unref(struct sandbox *s);
 

@@ -49,7 +49,7 @@ enum drop_reason {
 };
 
 enum {
-	DROP_TELL_PER_SECOND = 5, /* of one interface and reason */
+	DROP_TELL_PER_SECOND = 5, /* of one sandbox and reason */
 	DROP_TELL_BURST = 20,
 	DROP_TELL_BYTES = 128, /* of a packet, from its network header on */
 };
@@ -64,14 +64,23 @@ const char *drop_name(enum drop_reason reason);
 /* DROP_NUM: no such reason. */
 enum drop_reason drop_find(struct span name);
 
+/* Whose limit a packet that is told of counts against. */
+enum drop_telling {
+	DROP_TELL_NOTHING,    /* this kernel has no NFLOG */
+	DROP_TELL_BY_DEVICE,  /* where it came in */
+	DROP_TELL_BY_STATION, /* and, by Ethernet, from which address: behind a
+				 bridge all its ports are one device. Of the
+				 families IP is in (inet) alone */
+};
+
 /* A list of reasons ends with DROP_NUM. */
 /* Counters and sets that the chains need, as lines of a table's block. 0,
  * -ENOBUFS. */
 WUNRES int drop_put_objects(struct buf *out, const enum drop_reason *reasons,
-			    bool tells);
-/* The chains; tells false: this kernel has no NFLOG. */
+			    enum drop_telling telling);
 WUNRES int drop_put_chains(struct buf *out, const struct config *config,
-			   const enum drop_reason *reasons, bool tells);
+			   const enum drop_reason *reasons,
+			   enum drop_telling telling);
 
 /* Can the rules tell of packets, in all the families that we have tables in?
  * Runs nft, which changes nothing. */

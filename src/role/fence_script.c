@@ -432,13 +432,15 @@ static int put_forward(struct buf *out)
 static int put_open(struct buf *out, const struct config *config,
 		    const struct fence_rules *rules)
 {
+	const enum drop_telling telling =
+		rules->tells ? DROP_TELL_BY_STATION : DROP_TELL_NOTHING;
 	int r = buf_put_str(out, "\n\tcounter " DROP_COUNTER_QUEUED " { }\n"
 				 "\tcounter " DROP_COUNTER_UNQUEUED " { }\n");
 
 	if (!r)
-		r = drop_put_objects(out, reasons, rules->tells);
+		r = drop_put_objects(out, reasons, telling);
 	if (!r)
-		r = drop_put_chains(out, config, reasons, rules->tells);
+		r = drop_put_chains(out, config, reasons, telling);
 	if (!r)
 		r = put_untracked(out, config);
 	if (!r)

@@ -70,6 +70,7 @@ enum { REASONS_MAX = 8 };
 
 static const struct {
 	const char *family, *chains, *declare;
+	enum drop_telling telling;
 	enum drop_reason reasons[REASONS_MAX];
 } tables[] = {
 	{ "netdev",
@@ -80,6 +81,7 @@ static const struct {
 	  "\tset own_mac { typeof iifname . @ll,48,48; }\n"
 	  "\tset with_mac { type ifname; }\n"
 	  "\tset any_link_local { type ifname; }\n",
+	  DROP_TELL_BY_DEVICE,
 	  { DROP_OPTIONS, DROP_SOURCE, DROP_ROUTER, DROP_NEIGHBOUR, DROP_MAC,
 	    DROP_FRAME, DROP_NUM } },
 	{ "inet", "prerouting check piece4 piece6 pace",
@@ -98,12 +100,14 @@ static const struct {
 	  "policy accept; }\n"
 	  "\tchain pace { type filter hook forward priority filter - 1; "
 	  "policy accept; }\n",
+	  DROP_TELL_BY_STATION,
 	  { DROP_SOURCE, DROP_LIMIT, DROP_NUM } },
 	{ "arp", "input check",
 	  "\tset held { type ifname; }\n"
 	  "\tset own4 { type ifname . ipv4_addr; }\n"
 	  "\tchain input { type filter hook input priority -450; "
 	  "policy accept; }\n",
+	  DROP_TELL_BY_DEVICE,
 	  { DROP_NEIGHBOUR, DROP_NUM } },
 	{ "bridge", "prerouting forward",
 	  "\tset ports { type ifname; }\n"
@@ -114,6 +118,7 @@ static const struct {
 	  "policy accept; }\n"
 	  "\tchain forward { type filter hook forward priority -300; "
 	  "policy accept; }\n",
+	  DROP_TELL_BY_DEVICE,
 	  { DROP_MAC, DROP_ISOLATED, DROP_NUM } },
 };
 
@@ -218,13 +223,13 @@ static const char rules_behind[] =
 	"\t\tmeta mark " LOCK_MARK " add @pieces4 { iif . ip saddr " PIECES_V4
 	" } goto drop_limit\n"
 	"\t\tmeta mark != " LOCK_MARK " add @pieces { iif " PIECES_V6
-	" } goto drop_limit\n"
+	" } goto drop_source\n"
 	"\t}\n"
 	"\tchain piece6 {\n"
 	"\t\tmeta mark " LOCK_MARK " add @pieces6 { iif . ip6 saddr " PIECES_V6
 	" } goto drop_limit\n"
 	"\t\tmeta mark != " LOCK_MARK " add @pieces { iif " PIECES_V6
-	" } goto drop_limit\n"
+	" } goto drop_source\n"
 	"\t}\n"
 	"\tchain check {\n"
 	"\t\tip frag-off & 0x3fff != 0 jump piece4\n"
@@ -309,10 +314,12 @@ static int put_hook(struct buf *out, const struct config *config,
 static int put_drops(struct buf *out, const struct config *config, bool tells)
 {
 	const enum drop_reason *reason;
+	enum drop_telling telling;
 	size_t i;
 	int r = 0;
 
 	for (i = 0; !r && i < ARRAY_LEN(tables); i++) {
+		telling = tells ? tables[i].telling : DROP_TELL_NOTHING;
 		for (reason = tables[i].reasons; !r && *reason != DROP_NUM;
 		     reason++)
 			r = buf_putf(out,
@@ -326,10 +333,10 @@ static int put_drops(struct buf *out, const struct config *config, bool tells)
 			r = buf_putf(out, "table %s " LOCK_TABLE " {\n",
 				     tables[i].family);
 		if (!r)
-			r = drop_put_objects(out, tables[i].reasons, tells);
+			r = drop_put_objects(out, tables[i].reasons, telling);
 		if (!r)
 			r = drop_put_chains(out, config, tables[i].reasons,
-					    tells);
+					    telling);
 		if (!r)
 			r = buf_put_str(out, "}\n");
 	}

@@ -650,6 +650,22 @@ def test_bridge_neighbour_cannot_be_played(lab, bridge, nf_call, who):
     assert works(b) is True
 
 
+def test_bridge_neighbour_does_not_hide_what_one_tries(lab, bridge, nf_call):
+    """The kernel tells of so many packets a second: of each sandbox, not of a bridge."""
+    a, b = bridge[:2]
+    mac = hardware(lab.gw, a.bridge)
+    frame = ether(hardware(a.ns), mac, IP4, frames.v4(a.v4, ORIGIN4, 47, b"flood"))
+    own = ether(hardware(b.ns), mac, IP4, frames.v4(b.v4, ORIGIN4, 47, b"once"))
+    with blast(a.ns, frame):
+        lab.record(kind="packet", reason="protocol", sandbox=a.id)
+        time.sleep(1)  # the burst is used up
+        for _ in range(3):
+            send(b, own)
+            time.sleep(0.1)
+        assert lab.record(kind="packet", reason="protocol", sandbox=b.id)["client"] == b.v4
+    assert len(lab.records(kind="packet", reason="protocol", sandbox=a.id)) < 60
+
+
 def test_bridge_without_port_is_said(lab, bridge):
     c = bridge[2]
     value = lab.admin.call("PUT", f"/v1/sandboxes/{c.id}", {

@@ -110,7 +110,16 @@ static const char *at_device(struct facts *f, const char *ip,
 			     const char *device)
 {
 	const struct addr a = addr_of(ip, 0);
-	const struct sandbox *s = facts_find_device(f, &a, device);
+	const struct sandbox *s = facts_find_device(f, &a, device, false);
+
+	return s ? s->id : "";
+}
+
+static const char *locked_at(struct facts *f, const char *ip,
+			     const char *device)
+{
+	const struct addr a = addr_of(ip, 0);
+	const struct sandbox *s = facts_find_device(f, &a, device, true);
 
 	return s ? s->id : "";
 }
@@ -135,6 +144,11 @@ static void facts__who_is_at_a_device(void **state)
 	facts_put_sandbox(f, &msg);
 	assert_string_equal(at_device(f, "10.0.0.9", "p5"), "port");
 	assert_string_equal(at_device(f, "10.0.0.5", "sp-br"), "");
+	/* but where the lock holds its source */
+	assert_string_equal(locked_at(f, "10.0.0.5", "sp-br"), "port");
+	assert_string_equal(locked_at(f, "10.0.0.9", "sp-br"), "");
+	assert_string_equal(locked_at(f, "10.0.0.9", "p5"), "port");
+	assert_string_equal(locked_at(f, "10.0.0.5", "sp-2"), "wired");
 
 	/* two at one interface: the source says which; one goes, one stays */
 	put(f, "second", "10.0.0.3", "sp-2");
