@@ -215,7 +215,7 @@ static bool is_foreign_request(const struct request *req)
 				  value_of(req->headers, HEADER_ACCEPT));
 }
 
-enum step stage_decide(struct request *req)
+static void ask_request(const struct request *req, struct verdict *ret)
 {
 	const struct destination *d = req->destination;
 	struct policy_query q = {
@@ -228,16 +228,46 @@ enum step stage_decide(struct request *req)
 		 * paths fits it, an allow rule with paths does not */
 		.path = req->path_ambiguous ? SPAN_NONE : req->path,
 	};
-	struct verdict v;
 	unsigned i = 0;
 
 	do { /* any of the addresses may be the one that answers */
 		q.address = d->addr_count ? &d->addrs[i] : NULL;
-		ask(req->worker, req->sandbox, &q, &v);
-	} while (v.kind == VERDICT_ALLOW && ++i < d->addr_count);
+		ask(req->worker, req->sandbox, &q, ret);
+	} while (ret->kind == VERDICT_ALLOW && ++i < d->addr_count);
 	if (!req->worker->config->dns_allow_foreign_resolvers &&
 	    is_foreign_request(req))
-		foreign_refuse(&v);
+		foreign_refuse(ret);
+}
+
+bool decide_request_again(const struct request *req)
+{
+	struct verdict v;
+
+	ask_request(req, &v);
+	return v.kind == VERDICT_ALLOW;
+}
+
+void decide_audit_cut(const struct request *req)
+{
+	uint64_t decided_us = req->audit->decided_us;
+	struct audit *a = req->audit;
+	struct verdict v;
+
+	ask_request(req, &v);
+	a->policy = a->rule = a->rule_file = a->detail = SPAN_NONE;
+	a->verdict_source = NULL;
+	a->rule_line = 0;
+	if (v.kind != VERDICT_ALLOW)
+		decide_audit(req->worker, req->sandbox, &v, req->arena, a);
+	a->allowed = false;
+	a->decided_us = decided_us;
+}
+
+enum step stage_decide(struct request *req)
+{
+	struct verdict v;
+
+	ask_request(req, &v);
 	decide_audit(req->worker, req->sandbox, &v, req->arena, req->audit);
 	if (v.kind != VERDICT_ALLOW) {
 		req->audit->reason = AUDIT_REASON_POLICY;

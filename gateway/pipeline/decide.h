@@ -65,3 +65,10 @@ void decide_audit(struct worker *w, const struct sandbox *s,
 
 /* The stage: method and path too. */
 enum step stage_decide(struct request *req);
+
+/* A request that was granted: would it be now? */
+bool decide_request_again(const struct request *req);
+/* A request that a change of policy ends: which rule denies it now goes into
+ * its audit record in place of the one that allowed it. None is named where
+ * the request would be granted, but not on this connection. */
+void decide_audit_cut(const struct request *req);

@@ -171,9 +171,23 @@ void exchange_finish(struct exchange *x)
 	front->ops->finished(front, keep);
 }
 
+static bool is_granted(const struct exchange *x)
+{
+	return x->request.grant != NULL;
+}
+
 void exchange_cut(struct exchange *x)
 {
+	if (is_granted(x))
+		decide_audit_cut(&x->request);
 	exchange_fail(x, AUDIT_REASON_CUT, 403, NULL);
+}
+
+void exchange_recheck(struct exchange *x)
+{
+	if (is_granted(x) && !decide_request_again(&x->request))
+		exchange_cut(x);
+	/* x may be gone */
 }
 
 static void on_timer(struct timer *t)

@@ -79,8 +79,10 @@ void exchange_abandon(struct exchange *x, enum audit_reason reason);
 /* For gateway/proxy: has the connection to this destination admitted, then goes
  * on; session->destination.port and .original are set. */
 void exchange_admit(struct exchange *x, const struct authority *a);
-/* Policy changed. */
+/* Policy changed, and its connection may not go on; or it may, and each of its
+ * exchanges is asked about. x may be gone afterwards. */
 void exchange_cut(struct exchange *x);
+void exchange_recheck(struct exchange *x);
 
 /* -- between exchange.c and flow.c --------------------------------------- */
 

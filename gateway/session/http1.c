@@ -385,6 +385,12 @@ void http1_cut(struct session *s)
 		session_finish(s);
 }
 
+void http1_recheck(struct session *s)
+{
+	if (s->http1->exchange)
+		exchange_recheck(s->http1->exchange);
+}
+
 void http1_drain(struct session *s)
 {
 	if (!s->http1->exchange)

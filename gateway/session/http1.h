@@ -15,8 +15,9 @@ void http1_start(struct session *s);
 void http1_on_client(struct session *s);
 /* The session's timer: idle, or a head that does not come. */
 void http1_timeout(struct session *s);
-/* Policy changed: what runs is ended if it cannot be decided anew. */
+/* Policy changed: what runs is ended; or only what it denies now. */
 void http1_cut(struct session *s);
+void http1_recheck(struct session *s);
 void http1_drain(struct session *s);
 /* A CONNECT was granted: HTTP ends here, without a word, and with it the
  * exchange. What the client sent behind the head is left in s->in. */

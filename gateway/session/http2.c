@@ -426,18 +426,27 @@ void http2_timeout(struct session *s)
 	session_deadline(s, s->worker->config->idle_ms);
 }
 
-void http2_cut(struct session *s)
+static void each_exchange(struct http2 *h, void (*fn)(struct exchange *x))
 {
-	struct http2 *h = s->http2;
+	struct h2_leg *l;
 
 	list_for_each(it, &h->conn.legs)
 	{
-		struct h2_leg *l = container_of(it, struct h2_leg, link);
-
+		l = container_of(it, struct h2_leg, link);
 		if (l->leg.exchange)
-			exchange_cut(l->leg.exchange);
+			fn(l->leg.exchange);
 	}
-	shut_down(h);
+}
+
+void http2_cut(struct session *s)
+{
+	each_exchange(s->http2, exchange_cut);
+	shut_down(s->http2);
+}
+
+void http2_recheck(struct session *s)
+{
+	each_exchange(s->http2, exchange_recheck);
 }
 
 void http2_drain(struct session *s)

@@ -12,8 +12,9 @@ struct session;
 void http2_start(struct session *s);
 void http2_on_client(struct session *s);
 void http2_timeout(struct session *s);
-/* Policy changed: streams that cannot be decided anew are ended. */
+/* Policy changed: every stream is ended; or only those that it denies now. */
 void http2_cut(struct session *s);
+void http2_recheck(struct session *s);
 void http2_drain(struct session *s);
 /* The session is being freed; NULL is fine. */
 void http2_free(struct http2 *h);

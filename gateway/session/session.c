@@ -621,6 +621,15 @@ static bool session_may_go_on(struct session *s)
 	return !v.inspect && admit_may_stay_unseen(w, s->sandbox, d);
 }
 
+/* A rule with methods or paths lets the connection be. */
+static void session_recheck_requests(struct session *s)
+{
+	if (s->state == SESSION_HTTP)
+		http1_recheck(s);
+	else if (s->state == SESSION_HTTP2)
+		http2_recheck(s);
+}
+
 void session_recheck(struct session *s)
 {
 	if (s->state == SESSION_OPENING && !s->grant) {
@@ -630,8 +639,10 @@ void session_recheck(struct session *s)
 	if (!s->grant || s->facts_version == s->worker->facts.version)
 		return;
 	s->facts_version = s->worker->facts.version;
-	if (session_may_go_on(s))
-		return;
+	if (session_may_go_on(s)) {
+		session_recheck_requests(s);
+		return; /* s may be gone */
+	}
 	if (s->state == SESSION_SPLICE)
 		tunnel_cut(s);
 	else if (s->state == SESSION_HTTP)

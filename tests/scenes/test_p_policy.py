@@ -464,6 +464,59 @@ policies:
     assert lab.record(kind="http", path="/big/100000000", reason="cut")
 
 
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_new_denial_of_a_path_cuts_what_is_under_way_there(lab, sandbox, origin_seen, version):
+    """The host stays allowed, and so do the connection and what else runs."""
+    bundle = sandbox.env()["SSL_CERT_FILE"]
+    rules = """
+policies:
+  - name: all
+    sandboxes: {ids: ["*"]}
+    egress:
+      - {action: allow, target: api.lab.test, paths: ["/", "/slow/*"%s]}
+"""
+    def curl(path):
+        return sandbox.popen("curl", "-sS", version, "--limit-rate", "1M", "-w", "%{http_code}", "-o",
+                             "/dev/null", f"https://api.lab.test{path}", stdout=subprocess.PIPE, text=True)
+    load(lab, a_yaml=rules % ', "/upgrade", "/big/*", "/slow/*"')
+    with tunnel(sandbox, "api.lab.test", bundle, "/upgrade") as upgraded, \
+            tunnel(sandbox, "api.lab.test", bundle) as kept:
+        download, other = curl("/big/100000000"), curl("/big/100000001")
+        for path in ("/big/100000000", "/big/100000001"):
+            lab.wait(lambda: origin_seen(path=path), 10, path)
+        assert kept() == "HTTP/1.1 200 OK" and upgraded() == "again"
+        load(lab, a_yaml=rules % ', "/big/100000001"')
+        record = lab.record(kind="http", path="/big/100000000", reason="cut")
+        assert upgraded() in ("closed", "cut") and kept() == "HTTP/1.1 200 OK"
+        assert download.wait(30) in (18, 56, 92)
+        assert other.poll() is None
+        other.kill()
+        other.wait()
+    assert record["verdict"] == "deny" and record["decidedBy"] == "default action", record
+    assert "denied by the default action of policy all" in record["detail"]
+    assert lab.record(path="/upgrade", reason="cut")
+
+
+def test_a_request_that_is_cut_is_told_the_rule_that_denies_it(lab, sandbox, origin_seen):
+    """Not the one that had allowed it."""
+    rules = """
+policies:
+  - name: all
+    sandboxes: {ids: ["*"]}
+    egress:
+%s      - {action: allow, target: api.lab.test}
+"""
+    load(lab, a_yaml=rules % "")
+    p = sandbox.popen("curl", "-sS", "https://api.lab.test/slow/20", stdout=subprocess.PIPE, text=True)
+    lab.wait(lambda: origin_seen(path="/slow/20"), 10, "the request")
+    load(lab, a_yaml=rules % "      - {action: deny, target: api.lab.test}\n")
+    said = json.loads(p.communicate(timeout=10)[0])
+    assert said["reason"] == "cut" and said["rule"] == "deny api.lab.test", said
+    assert "a change of policy ended it, denied by rule 1 of policy all (deny api.lab.test" in said["message"]
+    record = lab.record(kind="http", reason="cut")
+    assert (record["rule"], record["ruleFile"], record["status"]) == ("deny api.lab.test", "a.yaml", 403), record
+
+
 def test_kept_connection_is_decided_anew_for_every_request(lab, sandbox, origin_seen):
     rules = """
 policies:
