@@ -136,6 +136,19 @@ static int list_ask(struct tally *t, const char *table)
 	return mnl_socket_sendto(t->socket, m, m->nlmsg_len) < 0 ? -errno : 0;
 }
 
+/* What comes of a list that is of no use any more: else it would be taken for
+ * the answer to the next question. */
+static void list_skip(const struct tally *t)
+{
+	int fd = mnl_socket_get_fd(t->socket);
+	char bytes[MESSAGE_BYTES];
+	unsigned i;
+
+	for (i = 0; i < READS_MAX; i++)
+		if (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
+			break;
+}
+
 /* What an interrupted list leaves out is there the next time. */
 static int list_read(struct tally *t)
 {
@@ -150,8 +163,11 @@ static int list_read(struct tally *t)
 			return -errno;
 		r = mnl_cb_run(t->bytes, (size_t)len, t->sequence, 0, on_object,
 			       t);
-		if (r < 0)
-			return errno == EINTR ? 0 : -errno;
+		if (r < 0) {
+			r = errno == EINTR ? 0 : -errno;
+			list_skip(t);
+			return r;
+		}
 		if (r == MNL_CB_STOP)
 			return 0;
 	}

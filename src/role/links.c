@@ -84,7 +84,11 @@ static int ask(const struct question *q, link_fn *fn, void *ctx)
 	struct listener to = { fn, ctx };
 	CLEANUP_FD int fd = netlink_open(NETLINK_ROUTE);
 
-	return fd < 0 ? fd : netlink_ask(fd, &q->head, on_message, &to);
+	if (fd < 0)
+		return fd;
+	if (q->head.nlmsg_flags & NLM_F_DUMP) /* told twice is as well */
+		return netlink_list(fd, &q->head, on_message, NULL, &to);
+	return netlink_ask(fd, &q->head, on_message, &to);
 }
 
 static void on_found(void *ctx, const struct link *link)

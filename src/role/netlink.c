@@ -8,6 +8,11 @@
  *
  * A question is asked on a socket that hears no group, so answers and news do
  * not mix; the kernel works on it inside send(), so receiving does not wait.
+ *
+ * A list that takes several datagrams is walked by position: where something
+ * came or went between two of them, the kernel marks the rest
+ * (NLM_F_DUMP_INTR). It is read to its end all the same, so that the next
+ * question is answered.
  */
 
 #include "src/role/netlink.h"
@@ -24,6 +29,7 @@ enum {
 	DATAGRAM_BYTES = 32 * 1024, /* the kernel's most in a dump */
 	NEWS_BYTES = 1024 * 1024,
 	ANSWER_S = 2, /* a kernel that does not answer must not hold a loop */
+	LIST_TRIES = 8,
 };
 
 /* -- sockets -------------------------------------------------------------- */
@@ -104,13 +110,16 @@ int netlink_do(int fd, const struct nlmsghdr *request)
 	return unexpected ? err_origin(unexpected) : r;
 }
 
-int netlink_ask(int fd, const struct nlmsghdr *question, netlink_fn *fn,
-		void *ctx)
+/* -EAGAIN: a list of more than one moment. */
+static int ask_once(int fd, const struct nlmsghdr *question, netlink_fn *fn,
+		    void *ctx)
 {
 	bool dump = (question->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
 	_Alignas(struct nlmsghdr) char bytes[DATAGRAM_BYTES];
+	bool interrupted = false;
 	struct nlmsghdr *m;
 	ssize_t len;
+	int r;
 
 	if (send(fd, question, question->nlmsg_len, 0) < 0)
 		return err_origin(-errno);
@@ -123,13 +132,40 @@ int netlink_ask(int fd, const struct nlmsghdr *question, netlink_fn *fn,
 		if (!NLMSG_OK(m, len))
 			return err_origin(-EPROTO);
 		for (; NLMSG_OK(m, len); m = NLMSG_NEXT(m, len)) {
+			interrupted |= dump && m->nlmsg_flags & NLM_F_DUMP_INTR;
 			if (m->nlmsg_type == NLMSG_DONE ||
-			    m->nlmsg_type == NLMSG_ERROR)
-				return status_of(m);
+			    m->nlmsg_type == NLMSG_ERROR) {
+				r = status_of(m);
+				return !r && interrupted ? -EAGAIN : r;
+			}
 			if (fn(ctx, m) || !dump)
 				return 0;
 		}
 	}
+}
+
+int netlink_ask(int fd, const struct nlmsghdr *question, netlink_fn *fn,
+		void *ctx)
+{
+	must((question->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP);
+	return ask_once(fd, question, fn, ctx);
+}
+
+int netlink_list(int fd, const struct nlmsghdr *question, netlink_fn *fn,
+		 void (*anew)(void *ctx), void *ctx)
+{
+	unsigned i;
+	int r;
+
+	must((question->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP);
+	for (i = 0; i < LIST_TRIES; i++) {
+		r = ask_once(fd, question, fn, ctx);
+		if (r != -EAGAIN)
+			return r;
+		if (anew)
+			anew(ctx);
+	}
+	return err_origin(-EAGAIN);
 }
 
 /* -- attributes ----------------------------------------------------------- */

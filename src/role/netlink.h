@@ -37,10 +37,17 @@ WUNRES int netlink_news_read(int fd, netlink_fn *fn, void *ctx);
  * same call, so nothing is waited for. 0, or what the kernel said: -errno. */
 WUNRES int netlink_do(int fd, const struct nlmsghdr *request);
 
-/* Sends a question; fn gets the answer, or with NLM_F_DUMP every part of it.
- * 0, or -errno: what the kernel said instead. */
+/* Sends a question; fn gets the answer. 0, or -errno: what the kernel said
+ * instead. */
 WUNRES int netlink_ask(int fd, const struct nlmsghdr *question, netlink_fn *fn,
 		       void *ctx);
+
+/* The same for a list (NLM_F_DUMP), every part of which fn gets. What was listed
+ * changed meanwhile: parts may be missing or there twice, so it is asked again,
+ * after anew(ctx), where that is not NULL, has thrown away what fn made of it.
+ * -EAGAIN: it changed each time. */
+WUNRES int netlink_list(int fd, const struct nlmsghdr *question,
+			netlink_fn *fn, void (*anew)(void *ctx), void *ctx);
 
 /* -- attributes ----------------------------------------------------------- */
 

@@ -27,6 +27,7 @@
 enum {
 	PACKET_MAX = 65536,
 	BYTES_MAX = 256 * 1024 * 1024, /* every element of 65536 sandboxes */
+	NAMES_BYTES_MAX = 4 * 1024 * 1024,
 	REPLY_BYTES = 32 * 1024,
 	/* before anything else in a device's ingress */
 	INGRESS_PRIORITY = -500,
@@ -375,23 +376,33 @@ int nfnl_commit(struct nfnl *n, int fd)
 
 /* -- reading -------------------------------------------------------------- */
 
+/* Names are told when all are there: of a list that is asked for again each
+ * once. */
 struct search {
 	const char *table;
-	void (*fn)(void *ctx, const char *chain);
-	void *ctx;
+	struct buf names; /* each with its NUL */
+	bool full;
 };
 
 static bool on_chain(void *ctx, const struct nlmsghdr *m)
 {
 	struct span attrs = netlink_attrs(m, sizeof(struct nfgenmsg));
-	const struct search *s = ctx;
+	struct search *s = ctx;
 	struct span table, chain;
 
 	if (netlink_attr_str(attrs, NFTA_CHAIN_TABLE, &table) &&
 	    netlink_attr_str(attrs, NFTA_CHAIN_NAME, &chain) &&
 	    span_eq(table, span_str(s->table)))
-		s->fn(s->ctx, chain.ptr); /* a NUL is behind it */
+		s->full |= buf_put(&s->names,
+				   span_of(chain.ptr, chain.len + 1)) != 0;
 	return false;
+}
+
+static void on_anew(void *ctx)
+{
+	struct search *s = ctx;
+
+	buf_clear(&s->names);
 }
 
 int nfnl_each_chain(int fd, const struct nfnl_table *t,
@@ -407,7 +418,14 @@ int nfnl_each_chain(int fd, const struct nfnl_table *t,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.body = { .nfgen_family = t->family },
 	};
-	struct search s = { t->name, fn, ctx };
+	struct search s = { t->name, BUF_INIT(NAMES_BYTES_MAX), false };
+	int r = netlink_list(fd, &ask.head, on_chain, on_anew, &s);
+	struct span names = buf_peek(&s.names);
 
-	return netlink_ask(fd, &ask.head, on_chain, &s);
+	if (!r && s.full)
+		r = err_origin(-ENOBUFS);
+	for (; !r && names.len; names = span_from(names, strlen(names.ptr) + 1))
+		fn(ctx, names.ptr);
+	buf_fini(&s.names);
+	return r;
 }

@@ -83,6 +83,13 @@ static bool on_link(void *ctx, const struct nlmsghdr *m)
 	return false;
 }
 
+static void on_anew(void *ctx)
+{
+	struct search *s = ctx;
+
+	s->found = 0;
+}
+
 static int links_search(struct search *s)
 {
 	CLEANUP_FD int fd = netlink_open(NETLINK_ROUTE);
@@ -93,7 +100,7 @@ static int links_search(struct search *s)
 	q.head.nlmsg_len = NLMSG_LENGTH(sizeof(q.body.link));
 	q.head.nlmsg_type = RTM_GETLINK;
 	q.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	return netlink_ask(fd, &q.head, on_link, s);
+	return netlink_list(fd, &q.head, on_link, on_anew, s);
 }
 
 int port_find(pid_t pid, const char *bridge, char ret[MSG_IFACE_SIZE])

@@ -132,7 +132,8 @@ static void netlink__reads_a_dump_to_its_end(void **state)
 	put_number(r, NLMSG_DONE, 0);
 	put_number(r, MESSAGE, 8);
 	say(r);
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), 0);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 0);
 	assert_int_equal(sum, 7);
 }
 
@@ -144,8 +145,76 @@ static void netlink__ends_a_dump_when_told(void **state)
 	put_number(r, MESSAGE, 100);
 	put_number(r, MESSAGE, 1);
 	say(r);
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), 0);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 0);
 	assert_int_equal(sum, 100);
+}
+
+static void on_anew(void *ctx)
+{
+	*(int *)ctx = 0;
+}
+
+/* The kernel says with it that the list is of more than one moment. */
+static void put_interrupted(struct rig *r, uint16_t type, int number)
+{
+	size_t at = buf_len(&r->said);
+	struct nlmsghdr head;
+	char *where;
+
+	put_number(r, type, number);
+	where = (char *)(uintptr_t)buf_peek(&r->said).ptr + at;
+	memcpy(&head, where, sizeof(head));
+	head.nlmsg_flags |= NLM_F_DUMP_INTR;
+	memcpy(where, &head, sizeof(head));
+}
+
+static void netlink__asks_again_for_a_list_that_changed(void **state)
+{
+	struct rig *r = *state;
+	int sum = 0;
+
+	put_number(r, MESSAGE, 1);
+	put_interrupted(r, MESSAGE, 2);
+	say(r);
+	put_number(r, MESSAGE, 4);
+	put_number(r, NLMSG_DONE, 0);
+	say(r);
+	put_number(r, MESSAGE, 8);
+	say(r);
+	put_interrupted(r, NLMSG_DONE, 0); /* between the last two */
+	say(r);
+	put_number(r, MESSAGE, 16);
+	put_number(r, NLMSG_DONE, 0);
+	say(r);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, on_anew, &sum),
+			 0);
+	assert_int_equal(sum, 16);
+
+	/* who does not mind gets all of it */
+	put_interrupted(r, MESSAGE, 1);
+	put_number(r, NLMSG_DONE, 0);
+	say(r);
+	put_number(r, MESSAGE, 2);
+	put_number(r, NLMSG_DONE, 0);
+	say(r);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 0);
+	assert_int_equal(sum, 19);
+}
+
+/* Not for ever. */
+static void netlink__gives_a_list_up_that_changes_each_time(void **state)
+{
+	struct rig *r = *state;
+	int sum = 0, i;
+
+	for (i = 0; i < 8; i++) {
+		put_interrupted(r, NLMSG_DONE, 0);
+		say(r);
+	}
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EAGAIN);
 }
 
 static void netlink__passes_errors_on(void **state)
@@ -160,13 +229,16 @@ static void netlink__passes_errors_on(void **state)
 	put_number(r, MESSAGE, 1);
 	put_error(r, -EPERM);
 	say(r);
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), -EPERM);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EPERM);
 	put_number(r, NLMSG_DONE, -EINTR); /* a dump that broke off */
 	say(r);
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), -EINTR);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EINTR);
 	put(r, NLMSG_ERROR, "", 0);
 	say(r);
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), -EPROTO);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EPROTO);
 	assert_int_equal(sum, 1);
 }
 
@@ -179,12 +251,15 @@ static void netlink__refuses_what_is_no_message(void **state)
 
 	assert_int_equal(send(r->kernel, &short_one, sizeof(short_one), 0),
 			 sizeof(short_one));
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), -EPROTO);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EPROTO);
 	assert_int_equal(send(r->kernel, &long_one, sizeof(long_one), 0),
 			 sizeof(long_one));
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), -EPROTO);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EPROTO);
 	assert_int_equal(send(r->kernel, "", 0, 0), 0);
-	assert_int_equal(netlink_ask(r->ours, &dump, on_number, &sum), -EPROTO);
+	assert_int_equal(netlink_list(r->ours, &dump, on_number, NULL, &sum),
+			 -EPROTO);
 	assert_int_equal(sum, 0);
 }
 
@@ -247,7 +322,7 @@ static void netlink__speaks_with_the_kernel(void **state)
 
 	(void)state;
 	assert_true(fd >= 0 && news >= 0);
-	assert_int_equal(netlink_ask(fd, &q.head, on_link, &found), 0);
+	assert_int_equal(netlink_list(fd, &q.head, on_link, NULL, &found), 0);
 	assert_true(found);
 	q.head.nlmsg_flags = NLM_F_REQUEST;
 	q.body.ifi_index = INT32_MAX;
@@ -336,6 +411,12 @@ int main(void)
 			netlink__reads_a_dump_to_its_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(netlink__ends_a_dump_when_told,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			netlink__asks_again_for_a_list_that_changed, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			netlink__gives_a_list_up_that_changes_each_time, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(netlink__passes_errors_on,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
