@@ -72,13 +72,26 @@ static void worker_limits(const struct config *c, struct policy_limits *ret)
 				       } };
 }
 
-struct audit_bound *worker_refusals(struct worker *w, struct sandbox *s)
+static struct audit_bound *refusals(struct worker *w, struct sandbox *s)
 {
 	struct audit_bound **b = s ? &s->refusals : &w->refusals;
 
 	if (!*b)
 		*b = audit_bound_new(w->loop, w->audit_log);
 	return *b;
+}
+
+void worker_refused(struct worker *w, struct sandbox *s, const struct audit *a)
+{
+	audit_bound_emit(refusals(w, s), BOUNDED_FLOOD, a);
+}
+
+void worker_record(struct worker *w, struct sandbox *s, const struct audit *a)
+{
+	if (a->allowed)
+		audit_emit(w->audit_log, a);
+	else
+		audit_bound_emit(refusals(w, s), BOUNDED_DENIAL, a);
 }
 
 /* -- memory ---------------------------------------------------------------

@@ -82,7 +82,7 @@ struct worker {
 	struct origin_pool *pool;
 	struct leaf_source *leaves;
 	struct audit_log *audit_log;
-	struct denied *denied; /* NULL: there is no webhook */
+	struct denied *denied;	      /* NULL: there is no webhook */
 	struct audit_bound *refusals; /* of whom we do not know */
 	struct ssl_ctx_st
 		*client_ctx; /* shared, for connections of sandboxes */
@@ -129,8 +129,10 @@ void worker_facts_changed(struct worker *w);
  * gateway_worker_drained(). */
 void worker_drain(struct worker *w, uint32_t grace_ms);
 
-/* Where refusals are recorded that a client may repeat at will. s NULL: the
+/* Records a refusal that a client may repeat at will (bounded.h). s NULL: the
  * source is unknown. */
-struct audit_bound *worker_refusals(struct worker *w, struct sandbox *s);
+void worker_refused(struct worker *w, struct sandbox *s, const struct audit *a);
+/* Records what a sandbox asked for, denied or not: the former is bounded. */
+void worker_record(struct worker *w, struct sandbox *s, const struct audit *a);
 
 const char *worker_counter_name(enum worker_counter which);

@@ -376,13 +376,18 @@ static struct span log_when(struct audit_log *log)
 	return span_of(log->when, CLOCK_TEXT_SIZE - 1);
 }
 
+void audit_look(struct audit_log *log, const struct audit *a)
+{
+	if (log->denied && !a->allowed)
+		denied_look(log->denied, a, clock_ms());
+}
+
 void audit_emit(struct audit_log *log, const struct audit *a)
 {
 	struct line l = { .log = log, .out = &log->lines };
 	size_t before = buf_len(&log->lines);
 
-	if (log->denied && !a->allowed)
-		denied_look(log->denied, a, clock_ms());
+	audit_look(log, a);
 	line_put(&l, SPAN("{\"time\":\""));
 	line_put(&l, log_when(log));
 	line_put(&l, SPAN("\""));

@@ -98,6 +98,8 @@ void audit_log_set_denied(struct audit_log *log, struct denied *d);
 
 /* Collects one record. */
 void audit_emit(struct audit_log *log, const struct audit *a);
+/* One that is not written by itself is shown all the same. */
+void audit_look(struct audit_log *log, const struct audit *a);
 
 const char *audit_kind_name(enum audit_kind kind);
 const char *audit_reason_name(enum audit_reason reason);

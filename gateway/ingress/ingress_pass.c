@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "gateway/audit/bounded.h"
 #include "gateway/gateway.h"
 #include "gateway/ingress/ingress_head.h"
 #include "gateway/ingress/ingress_inside.h"
@@ -107,7 +106,7 @@ void ingress_refuse(struct ingress *in, struct httpd_request *r,
 	a.status = (uint16_t)no->status;
 	a.reason = reason_of(no->status);
 	worker_counted(in->worker, ingress_refused);
-	audit_bound_emit(worker_refusals(in->worker, NULL), &a);
+	worker_refused(in->worker, NULL, &a);
 	if (no->wait_ms) {
 		(void)snprintf(wait, sizeof(wait), "%llu",
 			       (unsigned long long)no->wait_ms / 1000 + 1);

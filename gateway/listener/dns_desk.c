@@ -3,7 +3,6 @@
 
 #include "gateway/listener/dns_desk.h"
 
-#include "gateway/audit/bounded.h"
 #include "gateway/dns/resolver.h"
 #include "gateway/dns/server.h"
 #include "gateway/gateway.h"
@@ -182,9 +181,9 @@ static void desk_record(struct worker *w, const struct dns_event *event,
 		a.detail = span_str(event->decision->text);
 	a.allowed = false;
 	if (is_bounded)
-		audit_bound_emit(worker_refusals(w, s), &a);
+		worker_refused(w, s, &a);
 	else
-		audit_emit(w->audit_log, &a);
+		worker_record(w, s, &a);
 	arena_fini(&arena);
 }
 

@@ -67,7 +67,7 @@ struct sandbox {
 	/* what is read from the sandbox, and from origins for it; NULL in
 	 * tests without a loop */
 	struct pace *pace_out, *pace_in;
-	struct audit_bound *refusals; /* worker_refusals(); NULL: none yet */
+	struct audit_bound *refusals; /* worker_record(); NULL: none yet */
 	unsigned streams;	      /* requests of HTTP/2 that are open */
 	size_t held_bytes; /* content of theirs that nobody took yet */
 };

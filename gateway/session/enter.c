@@ -5,7 +5,6 @@
 
 #include <sys/socket.h>
 
-#include "gateway/audit/bounded.h"
 #include "gateway/registry/quota.h"
 #include "gateway/worker.h"
 #include "src/base/clock.h"
@@ -35,7 +34,7 @@ static void enter_refuse(struct worker *w, struct sandbox *s,
 		worker_counted(w, connections_limited);
 	else
 		worker_counted(w, connections_unknown);
-	audit_bound_emit(worker_refusals(w, s), &a);
+	worker_refused(w, s, &a);
 }
 
 struct sandbox *enter(struct worker *w, int fd, const struct entrant *e)

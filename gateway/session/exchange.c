@@ -91,7 +91,7 @@ static void exchange_audit(struct exchange *x)
 		worker_counted(w, denied);
 	if (x->audit.injected)
 		worker_counted(w, injected);
-	audit_emit(w->audit_log, &x->audit);
+	worker_record(w, x->session->sandbox, &x->audit);
 }
 
 /* Writes the refusal that audit tells of. 0, or why it could not be said. */

@@ -291,7 +291,7 @@ static void connection_audit(struct session *s, enum audit_reason reason,
 	s->audit.reason = reason;
 	s->audit.detail = arena_dup(&s->arena, span_str(why));
 	worker_counted(s->worker, denied);
-	audit_emit(s->worker->audit_log, &s->audit);
+	worker_record(s->worker, s->sandbox, &s->audit);
 }
 
 static void on_ended(struct h2_conn *c)

@@ -123,7 +123,7 @@ void session_audit(struct session *s, enum audit_reason reason)
 	s->audit.allowed = false;
 	s->audit.reason = reason;
 	worker_counted(s->worker, denied);
-	audit_emit(s->worker->audit_log, &s->audit);
+	worker_record(s->worker, s->sandbox, &s->audit);
 }
 
 void session_refuse(struct session *s, enum audit_reason reason)

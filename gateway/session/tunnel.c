@@ -27,7 +27,7 @@ static void on_spliced(void *ctx, uint64_t out, uint64_t in, int error)
 		s->audit.reason = AUDIT_REASON_CUT;
 	worker_counted_by(s->worker, bytes_in, out);
 	worker_counted_by(s->worker, bytes_out, in);
-	audit_emit(s->worker->audit_log, &s->audit);
+	worker_record(s->worker, s->sandbox, &s->audit);
 	session_free(s);
 }
 
@@ -55,7 +55,7 @@ static void tunnel_begin(struct session *s)
 		(void)stream_free(origin);
 		s->audit.reason = AUDIT_REASON_INTERNAL;
 		s->audit.allowed = false;
-		audit_emit(s->worker->audit_log, &s->audit);
+		worker_record(s->worker, s->sandbox, &s->audit);
 		session_free(s);
 		return;
 	}
@@ -70,7 +70,7 @@ static void tunnel_failed(struct session *s, struct origin *o)
 {
 	s->audit.reason = o->reason;
 	s->audit.detail = arena_dup(&s->arena, span_str(o->detail));
-	audit_emit(s->worker->audit_log, &s->audit);
+	worker_record(s->worker, s->sandbox, &s->audit);
 	s->client = stream_reset(s->client);
 	session_free(s);
 }

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import http.client
 import json
+import os
 import re
 import select
 import signal
@@ -283,6 +284,44 @@ def test_two_hundred_at_once_are_two_hundred_lines(lab, sandbox, neighbour, line
     assert grown["exchanges"] == 200 and grown["connections"] > 100
     assert grown["allowed"] == 140 and grown["denied"] == 60 and grown["injected"] == 100
     lab.wait(lambda: counters(lab)["connections_open"] == before["connections_open"], 5, "the end")
+
+
+MANY = """
+import http.client, socket, ssl, struct, sys, time
+c = http.client.HTTPSConnection('limited.lab.test', context=ssl.create_default_context(cafile=sys.argv[1]))
+for i in range(1500):
+    c.request('GET', f'/denied/{i}')
+    r = c.getresponse()
+    r.read()
+    assert r.status == 403, r.status
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(2)
+for i in range(400):
+    name = b'x%d' % i
+    s.sendto(struct.pack('>HHHHHH', i, 0x100, 1, 0, 0, 0) + bytes([len(name)]) + name + b'\\4evil\\4test\\0\\0\\1\\0\\1',
+             (sys.argv[2], 53))
+    s.recv(2000)
+"""
+
+
+def test_many_denials_are_few_lines_that_count_them(lab, sandbox, neighbour, lines):
+    """A sandbox does not fill the disk, nor does it hide what another is denied."""
+    began = time.monotonic()
+    p = sandbox.popen("/usr/bin/python3", "-c", MANY, sandbox.env()["SSL_CERT_FILE"], sandbox.gw4)
+    lab.wait(lambda: len(lines.all()) >= 50, 20, "the first of them")
+    neighbour.curl("https://limited.lab.test/denied/neighbour")
+    assert p.wait(60) == 0
+    took = time.monotonic() - began
+    lab.wait(lambda: sum(r.get("alike", 1) for r in lines.all() if r["sandbox"] == sandbox.id) >= 1900, 5,
+             "all to be counted")
+    mine = [r for r in lines.all() if r["sandbox"] == sandbox.id]
+    assert {r["verdict"] for r in mine} == {"deny"} and {r["reason"] for r in mine} == {"policy"}
+    for kind, count in (("http", 1500), ("dns", 400)):
+        assert sum(r.get("alike", 1) for r in mine if r["kind"] == kind) == count, kind
+    # a hundred and two sums, a second and an event loop
+    assert len(mine) <= 102 * os.cpu_count() * (took + 2) and len(mine) < 1900, len(mine)
+    assert [r for r in mine if "alike" in r]
+    assert [r for r in lines.all() if r.get("path") == "/denied/neighbour"]
 
 
 # -- reading it ------------------------------------------------------------------------

@@ -390,30 +390,67 @@ static void bounded__some_are_written_and_the_rest_is_summed(void **state)
 
 	must(!loop_new(&loop));
 	b = audit_bound_new(loop, d->log);
-	for (i = 0; i < BOUNDED_RECORDS + 5; i++)
-		audit_bound_emit(b, &a);
+	for (i = 0; i < BOUNDED_FLOOD_RECORDS + 5; i++)
+		audit_bound_emit(b, BOUNDED_FLOOD, &a);
 	a.kind = AUDIT_DNS;
-	audit_bound_emit(b, &a);
-	audit_bound_emit(b, &a);
-	assert_int_equal(desk_read(d), BOUNDED_RECORDS);
+	audit_bound_emit(b, BOUNDED_FLOOD, &a);
+	audit_bound_emit(b, BOUNDED_FLOOD, &a);
+	assert_int_equal(desk_read(d), BOUNDED_FLOOD_RECORDS);
 	assert_false(desk_has(d, "alike"));
 
 	/* a second later: a sum of each kind, then it begins anew */
 	usleep((BOUNDED_MS + 50) * 1000);
 	loop_run_once(loop, false);
-	assert_int_equal(desk_read(d), BOUNDED_RECORDS + 2);
+	assert_int_equal(desk_read(d), BOUNDED_FLOOD_RECORDS + 2);
 	assert_true(desk_has(d, "\"alike\":5"));
 	assert_true(desk_has(d, "\"alike\":2"));
-	audit_bound_emit(b, &a);
-	assert_int_equal(desk_read(d), BOUNDED_RECORDS + 3);
+	audit_bound_emit(b, BOUNDED_FLOOD, &a);
+	assert_int_equal(desk_read(d), BOUNDED_FLOOD_RECORDS + 3);
 
 	/* the end keeps nothing back */
-	for (i = 0; i < BOUNDED_RECORDS + 6; i++)
-		audit_bound_emit(b, &a);
+	for (i = 0; i < BOUNDED_FLOOD_RECORDS + 6; i++)
+		audit_bound_emit(b, BOUNDED_FLOOD, &a);
 	(void)audit_bound_free(b);
-	assert_int_equal(desk_read(d), BOUNDED_RECORDS + 3 + 9 + 1);
+	assert_int_equal(desk_read(d), BOUNDED_FLOOD_RECORDS + 3 + 9 + 1);
 	assert_true(desk_has(d, "\"alike\":7"));
 	assert_null(audit_bound_free(NULL));
+	(void)loop_free(loop);
+}
+
+/* A flood leaves room for denials, one reason does not count for another, and
+ * what nobody could count for in the end is counted all the same. */
+static void bounded__sums_are_of_a_kind_and_reason(void **state)
+{
+	struct audit a = { .kind = AUDIT_HTTP,
+			   .sandbox = SPAN("s"),
+			   .reason = AUDIT_REASON_POLICY };
+	struct desk *d = *state;
+	struct audit_bound *b;
+	struct loop *loop;
+	unsigned i;
+
+	must(!loop_new(&loop));
+	b = audit_bound_new(loop, d->log);
+	for (i = 0; i < BOUNDED_FLOOD_RECORDS + 3; i++)
+		audit_bound_emit(b, BOUNDED_FLOOD, &a);
+	for (i = 0; i < BOUNDED_DENIAL_RECORDS + 20; i++)
+		audit_bound_emit(b, BOUNDED_DENIAL, &a);
+	assert_int_equal(desk_read(d),
+			 BOUNDED_FLOOD_RECORDS + BOUNDED_DENIAL_RECORDS);
+	a.reason = AUDIT_REASON_MALFORMED;
+	for (i = 0; i < 7; i++)
+		audit_bound_emit(b, BOUNDED_DENIAL, &a);
+	a.kind = AUDIT_DNS;
+	for (i = 0; i < 30; i++) {
+		a.reason = (enum audit_reason)(AUDIT_REASON_NONE + 1 + i);
+		audit_bound_emit(b, BOUNDED_DENIAL, &a);
+	}
+	(void)audit_bound_free(b);
+	assert_int_equal(desk_read(d),
+			 BOUNDED_FLOOD_RECORDS + BOUNDED_DENIAL_RECORDS + 16);
+	assert_true(desk_has(d, "\"alike\":23"));
+	assert_true(desk_has(d, "\"alike\":7"));
+	assert_true(desk_has(d, "\"alike\":17")); /* 30, less 13 of their own */
 	(void)loop_free(loop);
 }
 
@@ -430,6 +467,7 @@ int main(void)
 		DESK_TEST(audit__half_a_line_is_ended),
 		DESK_TEST(audit__goes_to_the_new_file_from_now_on),
 		DESK_TEST(bounded__some_are_written_and_the_rest_is_summed),
+		DESK_TEST(bounded__sums_are_of_a_kind_and_reason),
 		cmocka_unit_test(audit__every_reason_has_a_name_and_a_sentence),
 	};
 
