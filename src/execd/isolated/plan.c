@@ -110,7 +110,88 @@ static int path_read(const struct json *v, const char *where, char **ret,
 	return 0;
 }
 
-/* -- folders -------------------------------------------------------------- */
+/* -- folders, as they are named ------------------------------------------ */
+
+static int workspace_read(const struct json *j, struct plan *p, struct diag *d)
+{
+	const struct json *w = json_find_some(j, "workspace");
+	unsigned mode = PLAN_OVERLAY;
+	int r;
+
+	if (json_kind(w) != JSON_KIND_OBJECT)
+		return wrong(d, "workspace", "an object with a path", w);
+	r = path_read(json_find_some(w, "path"), "workspace.path",
+		      &p->workspace, d);
+	if (!r)
+		r = word_read(json_find_some(w, "mode"), "workspace.mode",
+			      modes, ARRAY_LEN(modes), &mode, d);
+	p->mode = (enum plan_workspace)mode;
+	return r;
+}
+
+static struct plan_bind *bind_next(struct plan *p, struct diag *d)
+{
+	if (p->bind_count < PLAN_BINDS_MAX)
+		return &p->binds[p->bind_count++];
+	(void)diag_set(d, 0, 0,
+		       "extra_writable and binds are more than %d together",
+		       PLAN_BINDS_MAX);
+	return NULL;
+}
+
+static int extra_read(const struct json *j, struct plan *p, struct diag *d)
+{
+	const struct json *list = json_find_some(j, "extra_writable");
+	struct plan_bind *b;
+	int r = 0;
+
+	if (list && json_kind(list) != JSON_KIND_ARRAY)
+		return wrong(d, "extra_writable", "a list of paths", list);
+	json_for_each(v, list)
+	{
+		b = r ? NULL : bind_next(p, d);
+		if (!b)
+			return r ? r : -EINVAL;
+		b->is_extra = true;
+		r = path_read(v, "extra_writable", &b->source, d);
+		if (!r)
+			b->dest = must_strdup(b->source);
+	}
+	return r;
+}
+
+static int bind_read(const struct json *v, struct plan *p, struct diag *d)
+{
+	struct plan_bind *b = bind_next(p, d);
+	int r;
+
+	if (!b)
+		return -EINVAL;
+	if (json_kind(v) != JSON_KIND_OBJECT)
+		return wrong(d, "a bind", "an object with a source", v);
+	b->read_only = json_bool(json_find_some(v, "readonly"));
+	r = path_read(json_find_some(v, "source"), "binds.source", &b->source,
+		      d);
+	if (!r && json_text(json_find_some(v, "dest")).len)
+		return path_read(json_find_some(v, "dest"), "binds.dest",
+				 &b->dest, d);
+	if (!r)
+		b->dest = must_strdup(b->source);
+	return r;
+}
+
+static int binds_read(const struct json *j, struct plan *p, struct diag *d)
+{
+	const struct json *list = json_find_some(j, "binds");
+	int r = 0;
+
+	if (list && json_kind(list) != JSON_KIND_ARRAY)
+		return wrong(d, "binds", "a list of objects", list);
+	json_for_each(v, list) if (!r) r = bind_read(v, p, d);
+	return r;
+}
+
+/* -- folders, as they are ------------------------------------------------- */
 
 static bool is_below(const char *path, const char *folder)
 {
@@ -142,6 +223,22 @@ static int path_resolve(char **path, const char *where,
 			where, *path);
 }
 
+/* Where an extra folder is seen is where it really is; a bind's place is as it
+ * was said. */
+static int bind_resolve(struct plan_bind *b, const char *const *allowed,
+			struct diag *d)
+{
+	int r = path_resolve(&b->source,
+			     b->is_extra ? "extra_writable" : "binds.source",
+			     allowed, d);
+
+	if (!r && b->is_extra) {
+		free(b->dest);
+		b->dest = must_strdup(b->source);
+	}
+	return r;
+}
+
 static void folders_make(const char *path)
 {
 	char at[PATH_MAX], *slash;
@@ -157,24 +254,11 @@ static void folders_make(const char *path)
 	(void)mkdir(at, 0755);
 }
 
-static int workspace_read(const struct json *j, struct plan *p, struct diag *d)
+static int workspace_resolve(struct plan *p, struct diag *d)
 {
-	const struct json *w = json_find_some(j, "workspace");
-	unsigned mode = PLAN_OVERLAY;
 	struct stat is;
 	char *real;
-	int r;
 
-	if (json_kind(w) != JSON_KIND_OBJECT)
-		return wrong(d, "workspace", "an object with a path", w);
-	r = path_read(json_find_some(w, "path"), "workspace.path",
-		      &p->workspace, d);
-	if (!r)
-		r = word_read(json_find_some(w, "mode"), "workspace.mode",
-			      modes, ARRAY_LEN(modes), &mode, d);
-	if (r)
-		return r;
-	p->mode = (enum plan_workspace)mode;
 	folders_make(p->workspace);
 	real = realpath(p->workspace, NULL);
 	if (!real || stat(real, &is) || !S_ISDIR(is.st_mode)) {
@@ -189,74 +273,6 @@ static int workspace_read(const struct json *j, struct plan *p, struct diag *d)
 	return 0;
 }
 
-static struct plan_bind *bind_next(struct plan *p, struct diag *d)
-{
-	if (p->bind_count < PLAN_BINDS_MAX)
-		return &p->binds[p->bind_count++];
-	(void)diag_set(d, 0, 0,
-		       "extra_writable and binds are more than %d together",
-		       PLAN_BINDS_MAX);
-	return NULL;
-}
-
-static int extra_read(const struct json *j, const char *const *allowed,
-		      struct plan *p, struct diag *d)
-{
-	const struct json *list = json_find_some(j, "extra_writable");
-	struct plan_bind *b;
-	int r = 0;
-
-	if (list && json_kind(list) != JSON_KIND_ARRAY)
-		return wrong(d, "extra_writable", "a list of paths", list);
-	json_for_each(v, list)
-	{
-		b = r ? NULL : bind_next(p, d);
-		if (!b)
-			return r ? r : -EINVAL;
-		b->is_extra = true;
-		r = path_read(v, "extra_writable", &b->source, d);
-		if (!r)
-			r = path_resolve(&b->source, "extra_writable", allowed,
-					 d);
-		if (!r)
-			b->dest = must_strdup(b->source);
-	}
-	return r;
-}
-
-static int bind_read(const struct json *v, const char *const *allowed,
-		     struct plan *p, struct diag *d)
-{
-	struct plan_bind *b = bind_next(p, d);
-	int r;
-
-	if (!b)
-		return -EINVAL;
-	if (json_kind(v) != JSON_KIND_OBJECT)
-		return wrong(d, "a bind", "an object with a source", v);
-	b->read_only = json_bool(json_find_some(v, "readonly"));
-	r = path_read(json_find_some(v, "source"), "binds.source", &b->source,
-		      d);
-	if (!r && json_text(json_find_some(v, "dest")).len)
-		r = path_read(json_find_some(v, "dest"), "binds.dest", &b->dest,
-			      d);
-	else if (!r)
-		b->dest = must_strdup(b->source);
-	return r ? r : path_resolve(&b->source, "binds.source", allowed, d);
-}
-
-static int binds_read(const struct json *j, const char *const *allowed,
-		      struct plan *p, struct diag *d)
-{
-	const struct json *list = json_find_some(j, "binds");
-	int r = 0;
-
-	if (list && json_kind(list) != JSON_KIND_ARRAY)
-		return wrong(d, "binds", "a list of objects", list);
-	json_for_each(v, list) if (!r) r = bind_read(v, allowed, p, d);
-	return r;
-}
-
 /* -- the rest ------------------------------------------------------------- */
 
 static int keys_read(const struct json *list, struct plan *p, struct diag *d)
@@ -269,7 +285,8 @@ static int keys_read(const struct json *list, struct plan *p, struct diag *d)
 	json_for_each(v, list)
 	{
 		text = json_text(v);
-		if (!text.len || p->key_count == PLAN_KEYS_MAX)
+		if (!text.len || span_has(text, '\0') ||
+		    p->key_count == PLAN_KEYS_MAX)
 			return diag_set(d, 0, 0,
 					"env_passthrough.keys is no list of at "
 					"most %d names",
@@ -322,8 +339,7 @@ static int user_read(const struct json *j, struct plan *p, struct diag *d)
 	return r;
 }
 
-int plan_read(const struct json *j, const char *const *allowed,
-	      struct plan *ret, struct diag *d)
+int plan_parse(const struct json *j, struct plan *ret, struct diag *d)
 {
 	const struct json *net = json_find_some(j, "share_net");
 	unsigned profile = PLAN_STRICT;
@@ -342,10 +358,21 @@ int plan_read(const struct json *j, const char *const *allowed,
 	if (!r)
 		r = env_read(j, ret, d);
 	if (!r)
-		r = extra_read(j, allowed, ret, d);
+		r = extra_read(j, ret, d);
 	if (!r)
-		r = binds_read(j, allowed, ret, d);
+		r = binds_read(j, ret, d);
 	return r ? r : workspace_read(j, ret, d);
+}
+
+int plan_read(const struct json *j, const char *const *allowed,
+	      struct plan *ret, struct diag *d)
+{
+	unsigned i;
+	int r = plan_parse(j, ret, d);
+
+	for (i = 0; !r && i < ret->bind_count; i++)
+		r = bind_resolve(&ret->binds[i], allowed, d);
+	return r ? r : workspace_resolve(ret, d);
 }
 
 void plan_fini(struct plan *p)

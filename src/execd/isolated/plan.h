@@ -62,8 +62,11 @@ struct plan {
 	unsigned idle_s; /* 0: for ever */
 };
 
-/* allowed: absolute paths, NULL-terminated. 0; -EINVAL with a sentence in d.
- * plan_fini() is due in either case. Makes the workspace if it is missing. */
+/* What it says; looks at no folder. 0; -EINVAL with a sentence in d.
+ * plan_fini() is due in either case. */
+WUNRES int plan_parse(const struct json *j, struct plan *ret, struct diag *d);
+/* The same, its folders found, and allowed: absolute paths, NULL-terminated.
+ * Makes the workspace if it is missing. */
 WUNRES int plan_read(const struct json *j, const char *const *allowed,
 		     struct plan *ret, struct diag *d);
 void plan_fini(struct plan *p);

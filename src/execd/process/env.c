@@ -21,7 +21,7 @@
 #include "src/base/fd.h"
 #include "src/base/map.h"
 
-enum { FILE_BYTES_MAX = 1024 * 1024, VALUE_BYTES_MAX = 128 * 1024 };
+enum { VALUE_BYTES_MAX = 128 * 1024 };
 
 struct env {
 	char **entries; /* with a NULL behind the last */
@@ -267,24 +267,39 @@ static int take_value(const struct env *v, struct span *rest, struct buf *out)
 	return env_expand(v, span_trim(line_cut(rest)), out);
 }
 
-/* One entry of the file; a line that is no NAME=value is passed over. */
-static void take_entry(struct env *v, struct span *rest)
+/* One entry of the file; a line that is no NAME=value is passed over. False:
+ * it is more than *left bytes, which is counted down. */
+static bool take_entry(struct env *v, struct span *rest, size_t *left)
 {
 	struct buf value = BUF_INIT(VALUE_BYTES_MAX);
 	struct span after = *rest, line = line_cut(&after), name;
-	size_t sign = span_find(line, '=');
+	size_t sign = span_find(line, '='), bytes = 0;
 
 	name = span_trim(span_of(line.ptr, sign));
 	if (span_starts(name, SPAN("export ")))
 		name = span_trim(span_from(name, 7));
 	if (sign == line.len || span_starts(name, SPAN("#"))) {
 		*rest = after;
-		return;
+		return true;
 	}
 	*rest = span_from(*rest, (size_t)(line.ptr - rest->ptr) + sign + 1);
 	if (!take_value(v, rest, &value))
+		bytes = name.len + buf_len(&value) + 2;
+	if (bytes && bytes <= *left)
 		(void)!env_set(v, name, buf_peek(&value));
 	buf_fini(&value);
+	if (bytes > *left)
+		return false;
+	*left -= bytes;
+	return true;
+}
+
+void env_take_text(struct env *v, struct span text)
+{
+	size_t left = ENV_ENTRIES_MAX;
+
+	while (text.len && take_entry(v, &text, &left))
+		;
 }
 
 /* The workload may have put anything there: only a regular file is read, and
@@ -293,8 +308,7 @@ static void take_file(struct env *v, const char *path)
 {
 	int fd CLEANUP_FD =
 		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
-	struct span rest;
+	struct buf bytes = BUF_INIT(ENV_FILE_MAX);
 	struct stat st;
 	ssize_t n = 1;
 	char *room;
@@ -306,8 +320,7 @@ static void take_file(struct env *v, const char *path)
 		if (n > 0)
 			buf_commit(&bytes, (size_t)n);
 	}
-	for (rest = buf_peek(&bytes); rest.len;)
-		take_entry(v, &rest);
+	env_take_text(v, buf_peek(&bytes));
 	buf_fini(&bytes);
 }
 

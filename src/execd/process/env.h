@@ -20,6 +20,13 @@
 struct buf;
 struct env;
 
+enum {
+	ENV_FILE_MAX = 1024 * 1024, /* bytes of it that are read */
+	/* Bytes it may come to: no system gives a program as many, and a line
+	 * of it may be a name for a value of 128 KiB. */
+	ENV_ENTRIES_MAX = 8 * 1024 * 1024,
+};
+
 struct env *env_new(void);
 struct env *env_new_empty(void);
 struct env *env_free(struct env *v); /* NULL is fine; returns NULL */
@@ -28,6 +35,8 @@ WUNRES int env_set(struct env *v, struct span name, struct span value);
 void env_unset(struct env *v, struct span name);
 /* NULL when there is none. */
 const char *env_get(const struct env *v, const char *name);
+/* The entries of such a file, up to ENV_ENTRIES_MAX bytes of them. */
+void env_take_text(struct env *v, struct span text);
 /* For exec; valid until the next call on v. */
 const char *const *env_list(struct env *v);
 /* Appends text with each $NAME and ${NAME} replaced; by nothing when it is not

@@ -136,14 +136,43 @@ static void new__reads_ours_and_the_file(void **state)
 	assert_false(unsetenv("EXECD_ENVS"));
 }
 
+/* Ten thousand names for a value of 100 KiB would be a gigabyte. */
+static void take_text__stops_before_memory_does(void **state)
+{
+	struct env *v = env_new_empty();
+	struct buf text = BUF_INIT(ENV_FILE_MAX);
+	const char *const *at;
+	size_t bytes = 0;
+	unsigned i;
+
+	(void)state;
+	assert_false(buf_put_str(&text, "LARGE="));
+	for (i = 0; i < 100 * 1024; i++)
+		assert_false(buf_put_str(&text, "x"));
+	for (i = 0; i < 10000; i++)
+		assert_false(buf_putf(&text, "\nV%u=$LARGE", i));
+	env_take_text(v, buf_peek(&text));
+	for (at = env_list(v); *at; at++)
+		bytes += strlen(*at) + 1;
+	assert_true(bytes <= ENV_ENTRIES_MAX);
+	assert_true(bytes > ENV_ENTRIES_MAX - 101 * 1024);
+	assert_int_equal(strlen(env_get(v, "V0")), 100 * 1024);
+	assert_null(env_get(v, "V9999"));
+	(void)env_free(v);
+	buf_fini(&text);
+}
+
 static void new__reads_quoted_values(void **state)
 {
 	static const struct {
 		const char *name, *value;
 	} rows[] = {
-		{ "A", "two\nlines 'no" }, { "B", "it's" },
-		{ "C", "a\tb\nc\\d\"e $OURS" }, { "D", "\"open" },
-		{ "E", "'x'y" },	   { "F", "last" },
+		{ "A", "two\nlines 'no" },
+		{ "B", "it's" },
+		{ "C", "a\tb\nc\\d\"e $OURS" },
+		{ "D", "\"open" },
+		{ "E", "'x'y" },
+		{ "F", "last" },
 	};
 	char path[] = "/tmp/execd-env-XXXXXX";
 	struct env *v;
@@ -171,6 +200,7 @@ int main(void)
 		cmocka_unit_test(set__refuses_what_no_program_can_have),
 		cmocka_unit_test(expand__replaces_names),
 		cmocka_unit_test(new__reads_ours_and_the_file),
+		cmocka_unit_test(take_text__stops_before_memory_does),
 		cmocka_unit_test(new__reads_quoted_values),
 	};
 

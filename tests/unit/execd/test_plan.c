@@ -108,6 +108,23 @@ static void read__too_many_binds(void **state)
 	buf_fini(&b);
 }
 
+static void parse__keys_are_names(void **state)
+{
+	struct json *j CLEANUP_JSON = NULL;
+	struct diag d = { 0 };
+	struct plan p;
+
+	(void)state;
+	assert_int_equal(json_parse(SPAN("{\"workspace\":{\"path\":\"/none\"},"
+					 "\"env_passthrough\":{\"keys\":"
+					 "[\"GH_TOKEN\\u0000x\"]}}"),
+				    &j, NULL),
+			 0);
+	assert_int_equal(plan_parse(j, &p, &d), -EINVAL);
+	assert_non_null(strstr(d.msg, "keys"));
+	plan_fini(&p);
+}
+
 static void name__globs_have_one_star_at_an_end(void **state)
 {
 	(void)state;
@@ -168,6 +185,7 @@ int main(void)
 		cmocka_unit_test(read__a_gid_follows_the_uid),
 		cmocka_unit_test(read__binds_lie_in_what_is_allowed),
 		cmocka_unit_test(read__too_many_binds),
+		cmocka_unit_test(parse__keys_are_names),
 		cmocka_unit_test(name__globs_have_one_star_at_an_end),
 		cmocka_unit_test(env__lists_and_what_is_secret_by_its_name),
 	};

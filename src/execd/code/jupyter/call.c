@@ -12,16 +12,14 @@
 #include "src/base/buf.h"
 #include "src/base/diag.h"
 #include "src/base/err.h"
+#include "src/execd/code/jupyter/reply.h"
 #include "src/execd/code/jupyter/server.h"
 #include "src/execd/execd.h"
 #include "src/io/loop.h"
 #include "src/io/stream.h"
-#include "src/wire/h1.h"
 
 enum {
-	HEAD_MAX = 32 * 1024,
 	REQUEST_MAX = 64 * 1024,
-	READ_SIZE = 16 * 1024,
 	SOON_MS = 1,
 };
 
@@ -34,13 +32,7 @@ struct jupyter_call {
 	struct timer timeout;
 	char method[8];
 	char why[512]; /* it failed before it began */
-	struct buf in, body;
-	struct h1_scan scan;
-	bool has_head;
-	struct h1_chunked chunked;
-	uint64_t left;
-	enum h1_body kind;
-	unsigned status;
+	struct reply reply;
 };
 
 static void call_free(struct jupyter_call *c)
@@ -48,8 +40,7 @@ static void call_free(struct jupyter_call *c)
 	list_remove(&c->link);
 	timer_stop(&c->timeout);
 	c->stream = stream_free(c->stream);
-	buf_fini(&c->in);
-	buf_fini(&c->body);
+	reply_fini(&c->reply);
 	free(c);
 }
 
@@ -87,102 +78,27 @@ static void on_timeout(struct timer *t)
 
 /* -- the reply ------------------------------------------------------------ */
 
-enum progress { PROGRESS_MORE, PROGRESS_DONE, PROGRESS_BAD };
-
-static enum progress take_head(struct jupyter_call *c)
-{
-	struct h1_response head;
-	struct span bytes = buf_peek(&c->in);
-	int len = h1_scan(&c->scan, bytes, HEAD_MAX);
-
-	if (len <= 0)
-		return len ? PROGRESS_BAD : PROGRESS_MORE;
-	if (h1_parse_response(span_of(bytes.ptr, (size_t)len),
-			      span_str(c->method), &head) != H1_OK)
-		return PROGRESS_BAD;
-	c->status = head.status;
-	c->kind = head.body;
-	c->left = head.length;
-	c->has_head = true;
-	buf_consume(&c->in, (size_t)len);
-	return PROGRESS_DONE;
-}
-
-static enum progress take_chunks(struct jupyter_call *c)
-{
-	struct span in = buf_peek(&c->in), piece;
-	size_t before = in.len;
-	enum progress p = PROGRESS_MORE;
-
-	while (p == PROGRESS_MORE && !c->chunked.done) {
-		if (h1_chunked_next(&c->chunked, &in, &piece, NULL) != H1_OK ||
-		    buf_put(&c->body, piece))
-			p = PROGRESS_BAD;
-		else if (!piece.len && !c->chunked.done)
-			break; /* all that came */
-	}
-	buf_consume(&c->in, before - in.len);
-	return c->chunked.done ? PROGRESS_DONE : p;
-}
-
-static enum progress take_body(struct jupyter_call *c, bool ended)
-{
-	struct span in = buf_peek(&c->in);
-	size_t n;
-
-	switch (c->kind) {
-	case H1_BODY_NONE:
-		return PROGRESS_DONE;
-	case H1_BODY_CHUNKED:
-		return take_chunks(c);
-	case H1_BODY_LENGTH:
-		n = MIN(in.len, c->left);
-		break;
-	case H1_BODY_CLOSE:
-		n = in.len;
-		break;
-	default:
-		return PROGRESS_BAD;
-	}
-	if (buf_put(&c->body, span_of(in.ptr, n)))
-		return PROGRESS_BAD;
-	buf_consume(&c->in, n);
-	c->left -= c->kind == H1_BODY_LENGTH ? n : 0;
-	if (c->kind == H1_BODY_CLOSE)
-		return ended ? PROGRESS_DONE : PROGRESS_MORE;
-	return c->left ? PROGRESS_MORE : PROGRESS_DONE;
-}
-
-static enum progress take(struct jupyter_call *c, bool ended)
-{
-	enum progress p = c->has_head ? PROGRESS_DONE : take_head(c);
-
-	return p == PROGRESS_DONE ? take_body(c, ended) : p;
-}
-
 static void on_stream(struct stream *s, void *ctx, unsigned events)
 {
 	struct jupyter_call *c = ctx;
-	enum progress p = PROGRESS_MORE;
+	enum reply_progress p = REPLY_MORE;
 	ssize_t n = 1;
 	char *at;
 
 	(void)events;
-	while (p == PROGRESS_MORE && n > 0) {
-		if (buf_reserve(&c->in, READ_SIZE, &at)) {
-			p = PROGRESS_BAD;
-			break;
-		}
-		n = stream_read(s, at, READ_SIZE);
+	while (p == REPLY_MORE && n > 0) {
+		at = reply_room(&c->reply);
+		n = at ? stream_read(s, at, REPLY_READ) : 0;
 		if (n == STREAM_AGAIN)
 			return;
-		if (n > 0)
-			buf_commit(&c->in, (size_t)n);
-		p = take(c, n == 0);
+		if (!at)
+			p = REPLY_BAD;
+		else if (n >= 0)
+			p = reply_take(&c->reply, (size_t)n);
 	}
-	if (p == PROGRESS_DONE)
-		call_finish(c, c->status, buf_peek(&c->body));
-	else if (p == PROGRESS_BAD)
+	if (p == REPLY_DONE)
+		call_finish(c, c->reply.status, buf_peek(&c->reply.body));
+	else if (p == REPLY_BAD)
 		call_fail(c, "its reply is not HTTP, or too large");
 	else
 		call_fail(c, n ? err_text((int)n) : "it closed the connection");
@@ -242,8 +158,7 @@ struct jupyter_call *jupyter_call(struct jupyter *j, const char *method,
 	c->fn = fn;
 	c->ctx = ctx;
 	(void)snprintf(c->method, sizeof(c->method), "%s", method);
-	buf_init(&c->in, HEAD_MAX + JUPYTER_REPLY_MAX);
-	buf_init(&c->body, JUPYTER_REPLY_MAX);
+	reply_init(&c->reply, c->method);
 	list_init(&c->link);
 	list_push(&j->calls, &c->link);
 	timer_init(&c->timeout, j->execd->loop, on_timeout);

@@ -22,7 +22,6 @@ struct diag;
 struct execd;
 
 enum {
-	JUPYTER_REPLY_MAX = 1024 * 1024,
 	JUPYTER_CALL_MS = 20 * 1000,
 	JUPYTER_PATH_MAX = 256,
 	JUPYTER_HOST_TEXT_MAX = 300,
