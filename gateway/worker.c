@@ -139,7 +139,7 @@ static void on_turn_end(void *ctx)
 	if (w->facts_dirty || w->bindings_dirty)
 		worker_facts_changed(w);
 	h2_conns_settle(w);
-	audit_log_flush(w->audit_log);
+	audit_log_settle(w->audit_log);
 	worker_watch_quiet(w);
 }
 
@@ -210,7 +210,7 @@ void worker_init(struct worker *w, struct gateway *g, unsigned index)
 	timer_init(&w->drain, w->loop, on_drain);
 	timer_init(&w->quiet, w->loop, on_quiet);
 	w->probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	w->audit_log = audit_log_new();
+	w->audit_log = audit_log_new(w->loop);
 	if (w->config->webhook_url[0])
 		w->denied = denied_new(g, (uint64_t)w->config->webhook_quiet_s *
 						  1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.c - collect records of a turn, write them in one go */
+/* audit.c - collect records, write them in one go */
 
 #include "gateway/audit/audit.h"
 
@@ -12,10 +12,11 @@
 #include "src/base/clock.h"
 #include "src/base/err.h"
 #include "src/base/log.h"
+#include "src/io/loop.h"
 #include "src/text/json.h"
 
 enum {
-	LOG_BUFFER_BYTES = 1024 * 1024, /* a turn's worth, by far */
+	LOG_BUFFER_BYTES = 1024 * 1024,
 	FLUSH_BYTES = 64 * 1024,
 	MEMOS = 128,
 };
@@ -30,6 +31,8 @@ struct memo {
 
 struct audit_log {
 	struct buf lines;
+	struct timer wait; /* runs while lines may wait */
+	bool pressing;	   /* one of them may not */
 	int fd;
 	uint64_t lost;	 /* failures to write records since the last success */
 	bool torn;	 /* the file ends in half a line */
@@ -80,11 +83,17 @@ const char *audit_reason_text(enum audit_reason reason)
 	return reason_texts[reason];
 }
 
-struct audit_log *audit_log_new(void)
+static void on_waited(struct timer *t)
+{
+	audit_log_flush(container_of(t, struct audit_log, wait));
+}
+
+struct audit_log *audit_log_new(struct loop *loop)
 {
 	struct audit_log *log = must_alloc(sizeof(*log));
 
 	buf_init(&log->lines, LOG_BUFFER_BYTES);
+	timer_init(&log->wait, loop, on_waited);
 	log->fd = -1;
 	return log;
 }
@@ -143,6 +152,8 @@ void audit_log_flush(struct audit_log *log)
 	struct span lines = buf_peek(&log->lines);
 	int r = 0;
 
+	timer_stop(&log->wait);
+	log->pressing = false;
 	if (!lines.len)
 		return;
 	if (log->fd >= 0)
@@ -152,6 +163,14 @@ void audit_log_flush(struct audit_log *log)
 	else
 		log->lost = 0;
 	buf_clear(&log->lines);
+}
+
+void audit_log_settle(struct audit_log *log)
+{
+	if (log->pressing)
+		audit_log_flush(log);
+	else if (buf_len(&log->lines) && !log->wait.due_ms)
+		timer_start(&log->wait, AUDIT_WAIT_MS);
 }
 
 /* A record under construction, in memory at the end of the log's buffer that is
@@ -387,6 +406,8 @@ void audit_emit(struct audit_log *log, const struct audit *a)
 	struct line l = { .log = log, .out = &log->lines };
 	size_t before = buf_len(&log->lines);
 
+	if (!a->allowed)
+		log->pressing = true;
 	audit_look(log, a);
 	line_put(&l, SPAN("{\"time\":\""));
 	line_put(&l, log_when(log));

@@ -6,8 +6,12 @@
  * strings, header values and credential values never appear. The format is
  * drawn in docs/formats.md.
  *
- * Records of one loop turn go out in one write(2) to an O_APPEND file, so
- * lines of several workers never mix and rotation is a new descriptor.
+ * Records go out whole lines at a time by write(2) to an O_APPEND file, so
+ * lines of several workers never mix and rotation is a new descriptor. One of
+ * something refused is written when the turn of the loop ends in which it came;
+ * others wait for company, AUDIT_WAIT_MS at most, because a write of a line
+ * costs as much as the rest of its exchange's bookkeeping. A gateway that is
+ * killed loses what waits.
  */
 #pragma once
 
@@ -20,6 +24,7 @@
 struct audit_log;
 struct arena;
 struct denied;
+struct loop;
 struct verdict;
 struct verdict_origin;
 
@@ -87,10 +92,14 @@ struct audit {
 };
 
 /* fd is borrowed and may be replaced by audit_log_set_fd(); -1 drops. */
-struct audit_log *audit_log_new(void);
+enum { AUDIT_WAIT_MS = 10 };
+
+struct audit_log *audit_log_new(struct loop *loop);
 struct audit_log *audit_log_free(struct audit_log *log);
 void audit_log_set_fd(struct audit_log *log, int fd);
-/* Writes out what was collected; called at the end of every loop turn. */
+/* At the end of every turn of the loop: writes what may not wait. */
+void audit_log_settle(struct audit_log *log);
+/* Writes out all that was collected. */
 void audit_log_flush(struct audit_log *log);
 
 /* Shown each record that is written (denied_look()); borrowed, may be NULL. */

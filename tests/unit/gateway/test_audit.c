@@ -13,6 +13,7 @@
 enum { RANDOM_RECORDS = 3000, HUGE_BYTES = 1200 * 1024 };
 
 struct desk {
+	struct loop *loop;
 	struct audit_log *log;
 	int fd;
 	struct buf text; /* what was written, after desk_read() */
@@ -25,7 +26,8 @@ static int desk_open(void **state)
 	log_set_level(LOG_ERROR);
 	d->fd = memfd_create("audit", MFD_CLOEXEC);
 	must(d->fd >= 0);
-	d->log = audit_log_new();
+	must(!loop_new(&d->loop));
+	d->log = audit_log_new(d->loop);
 	audit_log_set_fd(d->log, d->fd);
 	buf_init(&d->text, 64 * 1024 * 1024);
 	*state = d;
@@ -37,6 +39,7 @@ static int desk_close(void **state)
 	struct desk *d = *state;
 
 	d->log = audit_log_free(d->log);
+	d->loop = loop_free(d->loop);
 	(void)fd_close(d->fd);
 	buf_fini(&d->text);
 	free(d);
@@ -258,6 +261,56 @@ static void narrow_pipe(int fds[2])
 	must(fcntl(fds[1], F_SETPIPE_SZ, 4096) >= 0);
 }
 
+static off_t desk_written(const struct desk *d)
+{
+	struct stat st;
+
+	must(!fstat(d->fd, &st));
+	return st.st_size;
+}
+
+static void audit__what_is_allowed_waits_for_company(void **state)
+{
+	struct desk *d = *state;
+	struct audit a = full(SPAN("x"));
+	uint64_t from_ms;
+
+	a.allowed = true;
+	audit_emit(d->log, &a);
+	from_ms = clock_ms();
+	audit_log_settle(d->log);
+	audit_emit(d->log, &a);
+	audit_log_settle(d->log);
+	assert_int_equal(desk_written(d), 0);
+	while (!desk_written(d) && clock_ms() < from_ms + 10 * 1000)
+		loop_run_once(d->loop, true);
+	assert_true(clock_ms() >= from_ms + AUDIT_WAIT_MS - 1);
+	assert_int_equal(desk_read(d), 2);
+}
+
+static void audit__what_is_refused_does_not_wait(void **state)
+{
+	struct desk *d = *state;
+	struct audit a = full(SPAN("x"));
+	off_t before;
+
+	a.allowed = true;
+	audit_emit(d->log, &a);
+	a.allowed = false;
+	audit_emit(d->log, &a);
+	assert_int_equal(desk_written(d), 0);
+	audit_log_settle(d->log);
+	before = desk_written(d);
+	assert_true(before > 0);
+
+	/* the next may wait again */
+	a.allowed = true;
+	audit_emit(d->log, &a);
+	audit_log_settle(d->log);
+	assert_int_equal(desk_written(d), before);
+	assert_int_equal(desk_read(d), 3);
+}
+
 static void audit__a_loss_is_told_once(void **state)
 {
 	struct desk *d = *state;
@@ -462,6 +515,8 @@ int main(void)
 		DESK_TEST(audit__a_bare_record_denies),
 		DESK_TEST(audit__random_bytes_stay_one_line),
 		DESK_TEST(audit__what_does_not_fit_is_not_there),
+		DESK_TEST(audit__what_is_allowed_waits_for_company),
+		DESK_TEST(audit__what_is_refused_does_not_wait),
 		DESK_TEST(audit__a_loss_is_told_once),
 		DESK_TEST(audit__a_record_too_large_is_told),
 		DESK_TEST(audit__half_a_line_is_ended),
