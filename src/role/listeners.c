@@ -90,6 +90,20 @@ static const char *const kind_names[LISTENER_KIND_NUM] = {
 };
 static_assert(LISTENER_KIND_NUM == 5, "kind_names has one name per kind");
 
+/* The way to a sandbox crosses no network: a veth has no bottleneck to find and
+ * no rate to pace, so the plainest algorithm serves it, whatever the node uses
+ * towards the world. The kernel has this one always, and accepted connections
+ * have their listener's. */
+static int congestion_set(int fd)
+{
+	static const char name[] = "reno";
+
+	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+			  sizeof(name) - 1)
+		       ? err_origin(-errno)
+		       : 0;
+}
+
 static int options_set(int fd, enum listener_kind kind, int family)
 {
 	const struct option *options = options_v4;
@@ -105,7 +119,7 @@ static int options_set(int fd, enum listener_kind kind, int family)
 			       &options[i].value,
 			       sizeof(options[i].value)) != 0)
 			return err_origin(-errno);
-	return 0;
+	return CAUGHT_STREAMS & 1U << kind ? congestion_set(fd) : 0;
 }
 
 /* Where the listeners of a family stand that sandboxes are led to. */
