@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.c - posix_spawn() of a role with two descriptors and no environment */
+/* spawn.c - posix_spawn() of a role with two descriptors and hardly a variable
+ */
 
 #include "src/role/spawn.h"
 
@@ -106,13 +107,19 @@ static int spawn_with(const char *path, char *const argv[], char *const envp[],
 }
 
 /* systemd names the folder of its credentials in our environment; only the
- * vault reads it. */
+ * vault reads it. The gateway's threads keep more freed blocks of each small
+ * size at hand than the seven that malloc has of itself: a turn of the loop
+ * with a hundred streams of HTTP/2 frees hundreds and wants them back in the
+ * next. */
 static void environment_fill(enum role role, char *text, size_t size,
 			     char *envp[2])
 {
+	static char tunables[] = "GLIBC_TUNABLES=glibc.malloc.tcache_count=256";
 	const char *folder = getenv("CREDENTIALS_DIRECTORY");
 
 	envp[0] = envp[1] = NULL;
+	if (role == ROLE_GATEWAY)
+		envp[0] = tunables;
 	if (role != ROLE_VAULT || !folder)
 		return;
 	if ((size_t)snprintf(text, size, "CREDENTIALS_DIRECTORY=%s", folder) <
