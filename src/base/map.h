@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* map.h - hash map from byte strings to pointers, safe against chosen keys
  *
- * SipHash-2-4 with a key drawn once per process, so that a sandbox cannot
+ * SipHash-1-3 with a key drawn once per process, so that a sandbox cannot
  * choose names that collide. Keys are copied, values are borrowed.
  */
 #pragma once

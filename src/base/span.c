@@ -85,13 +85,31 @@ bool span_parse_u64(struct span s, uint64_t *ret)
 	return true;
 }
 
+/* Two digits for one division. */
+static const char pairs[] = "00010203040506070809"
+			    "10111213141516171819"
+			    "20212223242526272829"
+			    "30313233343536373839"
+			    "40414243444546474849"
+			    "50515253545556575859"
+			    "60616263646566676869"
+			    "70717273747576777879"
+			    "80818283848586878889"
+			    "90919293949596979899";
+
 struct span span_decimal(uint64_t v, char dst[SPAN_DECIMAL_SIZE])
 {
 	char *end = dst + SPAN_DECIMAL_SIZE, *at = end;
 
-	do
-		*--at = (char)('0' + v % 10);
-	while (v /= 10);
+	for (; v >= 100; v /= 100) {
+		at -= 2;
+		memcpy(at, pairs + v % 100 * 2, 2);
+	}
+	if (v >= 10) {
+		at -= 2;
+		memcpy(at, pairs + v * 2, 2);
+	} else
+		*--at = (char)('0' + v);
 	return span_of(at, (size_t)(end - at));
 }
 

@@ -44,7 +44,8 @@ static inline bool word_is_plain(uint64_t word)
 	       !word_has(word, '\\');
 }
 
-/* Eight at a time, then the rest one by one. */
+/* Eight at a time; the last eight, some of which were seen already, at once;
+ * what is shorter, or where the end was found, one by one. */
 size_t json_plain_len(struct span bytes)
 {
 	uint64_t word;
@@ -54,6 +55,12 @@ size_t json_plain_len(struct span bytes)
 		memcpy(&word, bytes.ptr + i, sizeof(word));
 		if (!word_is_plain(word))
 			break;
+	}
+	if (i && bytes.len - i < sizeof(word)) {
+		memcpy(&word, bytes.ptr + bytes.len - sizeof(word),
+		       sizeof(word));
+		if (word_is_plain(word))
+			return bytes.len;
 	}
 	while (i < bytes.len && byte_is_plain((unsigned char)bytes.ptr[i]))
 		i++;

@@ -5,8 +5,7 @@
  * hold, per length, the last row of that length (a later designator replaces
  * an earlier one). A lookup compares the name with the few rows of its length,
  * eight bytes at a time when it has as many; most rows fall at the first
- * letter, and letters are lower-cased only where two words differ in nothing
- * but their case bits.
+ * letter.
  */
 
 #include "src/wire/header.h"
@@ -50,17 +49,6 @@ static const uint8_t last_row[HEADER_KNOWN_MAX + 1] = {
 };
 #pragma GCC diagnostic pop
 
-/* Lower-cases the ASCII letters among eight bytes. */
-static uint64_t word_lower(uint64_t word)
-{
-	const uint64_t ones = UINT64_MAX / 255, high = ones * 0x80;
-	uint64_t low7 = word & ~high, from_a, past_z;
-
-	from_a = low7 + ones * (0x80 - 'A');
-	past_z = low7 + ones * (0x7f - 'Z');
-	return word | ((from_a & ~past_z & ~word & high) >> 2);
-}
-
 static uint64_t word_load(const char *p)
 {
 	uint64_t word;
@@ -69,35 +57,49 @@ static uint64_t word_load(const char *p)
 	return word;
 }
 
-static bool word_eq_nocase(uint64_t a, uint64_t b)
+static uint64_t half_load(const char *p)
 {
-	const uint64_t case_bits = UINT64_MAX / 255 * 0x20;
-	uint64_t differ = a ^ b;
+	uint32_t half;
 
-	return !differ ||
-	       (!(differ & ~case_bits) && word_lower(a) == word_lower(b));
+	memcpy(&half, p, sizeof(half));
+	return half;
+}
+
+/* Rows hold letters, digits and hyphens. Of these only letters have bit 6, and
+ * only where the row has a letter may the name differ, in bit 5. */
+static bool word_is(uint64_t row, uint64_t name)
+{
+	const uint64_t letters = UINT64_MAX / 255 * 0x40;
+
+	return !((row ^ name) & ~((row & letters) >> 1));
 }
 
 /* Both of this length, at least one word; the last words may overlap. */
-static bool long_eq_nocase(const char *a, const char *b, size_t len)
+static bool long_is(const char *row, const char *name, size_t len)
 {
 	size_t i;
 
 	for (i = 0; i + 8 < len; i += 8)
-		if (!word_eq_nocase(word_load(a + i), word_load(b + i)))
+		if (!word_is(word_load(row + i), word_load(name + i)))
 			return false;
-	return word_eq_nocase(word_load(a + len - 8), word_load(b + len - 8));
+	return word_is(word_load(row + len - 8), word_load(name + len - 8));
 }
 
 /* name is as long as the row's. */
 static bool row_is(const struct row *row, struct span name)
 {
+	const char *end = name.ptr + name.len;
+
 	/* every known name begins with a letter */
 	if ((row->name[0] ^ name.ptr[0]) & ~0x20)
 		return false;
-	if (name.len < 8)
-		return span_eq_nocase(span_of(row->name, name.len), name);
-	return long_eq_nocase(row->name, name.ptr, name.len);
+	if (name.len >= 8)
+		return long_is(row->name, name.ptr, name.len);
+	if (name.len >= 4)
+		return word_is(half_load(row->name), half_load(name.ptr)) &&
+		       word_is(half_load(row->name + name.len - 4),
+			       half_load(end - 4));
+	return span_eq_nocase(span_of(row->name, name.len), name);
 }
 
 enum header_id header_id_of(struct span name)

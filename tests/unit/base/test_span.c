@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "src/base/attrib.h"
@@ -112,6 +113,29 @@ static void span__copy(void **state)
 	assert_false(span_copy(SPAN_NONE, dst, 0));
 }
 
+static void decimal_check(uint64_t v)
+{
+	char ours[SPAN_DECIMAL_SIZE], libc[32];
+
+	(void)snprintf(libc, sizeof(libc), "%llu", (unsigned long long)v);
+	assert_true(span_eq(span_decimal(v, ours), span_str(libc)));
+}
+
+static void span__decimal(void **state)
+{
+	uint64_t v;
+
+	(void)state;
+	for (v = 0; v < 20000; v++)
+		decimal_check(v);
+	for (v = 1; v < UINT64_MAX / 10; v *= 10) {
+		decimal_check(v - 1);
+		decimal_check(v);
+		decimal_check(v + 1);
+	}
+	decimal_check(UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +144,7 @@ int main(void)
 		cmocka_unit_test(span__cut),
 		cmocka_unit_test(span__parse_u64),
 		cmocka_unit_test(span__copy),
+		cmocka_unit_test(span__decimal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
