@@ -42,10 +42,13 @@ static void *on_realloc(void *p, size_t size, const char *file, int line)
 
 static void on_free(void *p, const char *file, int line)
 {
-	size_t size = p ? malloc_usable_size(p) : 0;
+	size_t size;
 
 	(void)file;
 	(void)line;
+	if (!p) /* as most are: 32 with each buffer of records */
+		return;
+	size = malloc_usable_size(p);
 	if (size >= RECORD_BYTES_MAX && size < RECORD_BYTES_MAX + USABLE_MORE)
 		block_give(p, RECORD_BYTES_MAX);
 	else

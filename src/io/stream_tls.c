@@ -31,6 +31,7 @@
 
 enum {
 	RECORD_BYTES = 16 * 1024,
+	RECORD_HEAD_BYTES = 5, /* type, version, length: RFC 8446 5.1 */
 	/* More than any record adds: header, IV, padding, tag. */
 	RECORD_OVERHEAD = 512,
 	FILL_MIN = RECORD_BYTES + RECORD_OVERHEAD,
@@ -49,6 +50,7 @@ struct tls {
 	bool window_is_input;
 	bool cleanses;	/* what is read, in OpenSSL's own memory */
 	bool unclean;	/* its buffer of records was read and not wiped */
+	bool keeps;	/* the buffer of records, during tls_read() */
 	bool ready;	/* the handshake was done */
 	bool sent;	/* some record was queued */
 	bool asked;	/* stream_write() runs */
@@ -334,12 +336,39 @@ static void tls_cleanse(struct tls *tls, bool on)
 		(void)SSL_clear_options(tls->ssl, SSL_OP_CLEANSE_PLAINTEXT);
 }
 
-/* Gives the buffer of records back, with SSL between two of them. */
-static void tls_release(struct tls *tls)
+/* OpenSSL gives its buffer of records back by itself after each record. From
+ * here to tls_release() it keeps one for all: when more than one comes, and
+ * where the buffer is to be wiped before it goes. */
+static void tls_keep(struct tls *tls)
 {
-	tls_cleanse(tls, tls->unclean);
-	if (SSL_free_buffers(tls->ssl))
-		tls->unclean = false;
+	if (!tls->keeps)
+		(void)SSL_clear_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
+	tls->keeps = true;
+}
+
+/* between: SSL is between two records. */
+static void tls_release(struct tls *tls, bool between)
+{
+	if (!tls->keeps)
+		return;
+	if (between) {
+		tls_cleanse(tls, tls->unclean);
+		if (SSL_free_buffers(tls->ssl))
+			tls->unclean = false;
+	}
+	tls_cleanse(tls, true);
+	(void)SSL_set_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
+	tls->keeps = false;
+}
+
+/* At most one record, the first byte of which is a record's first. */
+static bool window_is_one_record(struct span window)
+{
+	const uint8_t *head = (const uint8_t *)window.ptr;
+
+	return window.len >= RECORD_HEAD_BYTES &&
+	       window.len - RECORD_HEAD_BYTES <=
+		       ((size_t)head[3] << 8U | head[4]);
 }
 
 static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
@@ -356,10 +385,14 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 			n = window_fill(s, len);
 			if (n == 0)
 				tls_end_input(s, TLS_END_CUT);
-			if (n <= 0)
+			if (n <= 0) {
+				tls_release(tls, false);
 				return n;
+			}
 			if (tls->cleanses && n > RECORD_BYTES)
 				tls->unclean = true;
+			if (tls->cleanses || !window_is_one_record(tls->window))
+				tls_keep(tls);
 			tls_cleanse(tls, !tls->unclean);
 		}
 		errors_clear();
@@ -371,8 +404,7 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 		else if (tls_read_stopped(s, r))
 			break;
 	}
-	if (r > 0 && !tls->window.len && !s->tls_pending)
-		tls_release(tls);
+	tls_release(tls, r > 0 && !tls->window.len && !s->tls_pending);
 	if (got)
 		return (ssize_t)got;
 	return s->in == SIDE_ENDED ? s->read_error : STREAM_AGAIN;
@@ -384,11 +416,7 @@ static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 
 	if (s->read_error == -EPROTO)
 		return s->read_error;
-	/* one buffer for all records of this call */
-	(void)SSL_clear_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	n = tls_read_records(s, dst, len);
-	tls_cleanse(s->tls, true);
-	(void)SSL_set_mode(s->tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	window_settle(s);
 	/* An answer to a key update, or an alert. */
 	if (buf_len(&s->output))
