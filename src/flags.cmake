@@ -19,7 +19,7 @@ add_compile_options(
 	-Wformat=2 -Wundef -Wpointer-arith -Wwrite-strings
 	-Werror=incompatible-pointer-types
 	-Wno-missing-field-initializers
-	-fno-strict-aliasing -fno-omit-frame-pointer -g)
+	-fno-strict-aliasing -fno-plt -g)
 
 # Hardening. The sanitizers bring their own checks and dislike FORTIFY.
 add_compile_options(-fstack-protector-strong -fstack-clash-protection)
@@ -37,8 +37,9 @@ endif()
 if(SALLYPORT_FUZZ)
 	add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
-set(CMAKE_C_FLAGS_RELEASE "-O2")
-set(CMAKE_C_FLAGS_DEBUG "-O1")
+# Only the sanitizers walk frames; without them a release saves a fortieth.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -fomit-frame-pointer")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -fno-omit-frame-pointer")
 
 # Programs of a release are optimised as a whole: exchanges are many small
 # functions of many rooms, a quarter fewer instructions this way. Tests link the
