@@ -464,8 +464,8 @@ void sandbox_emit_lock(struct json_out *o, const struct sandbox *s)
 		       "it passes";
 	else if (s->on_bridge)
 		note = "the interface is a bridge and no port was given: "
-		       "sandboxes of the bridge can take each other's "
-		       "addresses";
+		       "whatever is at a port that is no sandbox's can take "
+		       "its addresses";
 	if (note)
 		json_put_str(o, "lockNote", note);
 }

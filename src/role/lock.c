@@ -39,6 +39,7 @@
 #include "src/role/links.h"
 #include "src/role/lock_bridge.h"
 #include "src/role/lock_device.h"
+#include "src/role/lock_loose.h"
 #include "src/role/lock_pace.h"
 #include "src/role/lock_script.h"
 #include "src/role/lock_set.h"
@@ -62,6 +63,7 @@ struct held {
 	char iface[MSG_IFACE_SIZE], port[MSG_IFACE_SIZE];
 	uint8_t mac[6];
 	bool has_mac, awaits_port;
+	struct loose_box *loose; /* at which ports, where none was said */
 	uint8_t addr_count;
 	uint8_t addrs[][16];
 };
@@ -75,6 +77,7 @@ struct lock {
 	struct lock_set sets;
 	struct map held; /* sandbox id -> struct held */
 	struct lock_devices devices;
+	struct lock_loose loose;
 	struct map ports; /* name -> itself: ports of sandbox bridges */
 	struct nfnl change;
 	uint64_t round; /* counts the lives of control */
@@ -83,6 +86,7 @@ struct lock {
 	uint32_t port_id;	/* of nfnl_fd: whose changes are ours */
 	int nfnl_fd, news_fd;
 	bool tells;
+	bool due; /* something changed that nobody asked for */
 	bool complete; /* control has put everything once: changes come through
 			*/
 	bool is_ok;
@@ -114,12 +118,13 @@ static int script_run(const struct lock *l, bool fresh)
 	return r;
 }
 
-/* The message again, without the id. */
+/* The message again, without the id. As far as its bridge is concerned, one
+ * that is at some port or other waits for it. */
 static struct msg_lock held_what(const struct held *h)
 {
 	struct msg_lock m = { .addr_count = h->addr_count,
 			      .has_mac = h->has_mac,
-			      .awaits_port = h->awaits_port,
+			      .awaits_port = h->awaits_port || h->loose,
 			      .bytes_per_s = h->bytes_per_s };
 
 	memcpy(m.iface, h->iface, sizeof(m.iface));
@@ -305,14 +310,65 @@ static void port_seen(struct lock *l, const struct link *link)
 	struct span name = span_str(link->name);
 	bool was_port = map_find(&l->ports, name) != NULL;
 
+	lock_loose_port(&l->loose, link->name, is_port ? link->master : "");
+	if (is_port && !was_port)
+		(void)map_set(&l->ports, name, l);
+	else if (!is_port && was_port)
+		(void)map_take(&l->ports, name);
 	if (is_port == was_port)
 		return;
-	if (is_port)
-		(void)map_set(&l->ports, name, l);
-	else
-		(void)map_take(&l->ports, name);
 	lock_set_port(&l->sets, pending(l), link->name, is_port);
-	(void)!commit(l);
+	l->due = true;
+}
+
+static void on_loose(void *ctx, const struct msg_lock *at, bool add)
+{
+	struct lock *l = ctx;
+	struct link link;
+
+	l->due = true;
+	if (add)
+		lock_device_own(&l->devices, at);
+	lock_set_own(&l->sets, pending(l), at, add);
+	if (!add)
+		lock_device_disown(&l->devices, at);
+	else if (!link_find(at->port, &link))
+		lock_device_wait(&l->devices, &link);
+}
+
+/* Locked at its interface, or, if that is a bridge, at ports of it. */
+static void held_shape(struct lock *l, struct held *h, bool is_bridge)
+{
+	struct msg_lock before = held_what(h), after;
+
+	if (h->awaits_port || h->port[0] || is_bridge == !!h->loose)
+		return;
+	if (is_bridge) {
+		h->loose = lock_loose_put(&l->loose, &before);
+		after = held_what(h);
+	} else {
+		h->loose = lock_loose_drop(&l->loose, h->loose);
+		after = held_what(h);
+		lock_device_own(&l->devices, &after);
+	}
+	lock_set_own(&l->sets, pending(l), &after, true);
+	lock_set_own(&l->sets, pending(l), &before, false);
+	lock_device_disown(&l->devices, &before);
+	l->due = true;
+}
+
+/* What was registered before it was there. */
+static void iface_seen(struct lock *l, const struct link *link)
+{
+	size_t cursor = 0;
+	struct held *h;
+
+	if (link->gone || !config_has_interface(l->config, link->name) ||
+	    (!link->is_bridge && list_is_empty(&l->loose.boxes)))
+		return;
+	while ((h = map_next(&l->held, &cursor, NULL)))
+		if (!strcmp(h->iface, link->name))
+			held_shape(l, h, link->is_bridge);
 }
 
 static void on_bridged(struct timer *t)
@@ -327,12 +383,15 @@ static void on_link(void *ctx, const struct link *link)
 {
 	struct lock *l = ctx;
 
+	iface_seen(l, link);
 	port_seen(l, link);
 	if (link->is_bridge && link->index > l->newest_bridge &&
 	    config_has_interface(l->config, link->name)) {
 		l->newest_bridge = link->index;
 		timer_start(&l->bridged, 0);
 	}
+	if (l->due)
+		(void)!lock_settle(l);
 	lock_device_link(&l->devices, link);
 }
 
@@ -388,6 +447,9 @@ static void held_free(struct lock *l, struct held *h)
 	if (pending(l))
 		lock_pace_set(&l->change, &what, false);
 	lock_device_disown(&l->devices, &what);
+	if (h->port[0])
+		lock_loose_own(&l->loose, h->port, false);
+	h->loose = lock_loose_drop(&l->loose, h->loose);
 	free(h);
 }
 
@@ -410,6 +472,7 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	struct msg_lock what;
 	struct held *h, *old;
 	const char *device;
+	bool is_there;
 
 	*reply = (struct msg_locked){ .status = why ? EINVAL : 0 };
 	if (why) {
@@ -418,6 +481,13 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 	}
 	h = held_new(m, l->round);
 	what = held_what(h);
+	device = lock_device_name(&what);
+	is_there = !what.awaits_port && !link_find(device, &link);
+	if (h->port[0])
+		lock_loose_own(&l->loose, h->port, true);
+	else if (link.is_bridge)
+		h->loose = lock_loose_put(&l->loose, &what);
+	what = held_what(h);
 	lock_device_own(&l->devices, &what);
 	lock_set_own(&l->sets, pending(l), &what, true);
 	old = map_set(&l->held, id, h);
@@ -425,8 +495,7 @@ void lock_put(struct lock *l, const struct msg_lock *m,
 		held_free(l, old);
 	if (pending(l))
 		lock_pace_set(&l->change, &what, true);
-	device = lock_device_name(&what);
-	if (!what.awaits_port && !link_find(device, &link))
+	if (is_there && !what.awaits_port)
 		lock_device_wait(&l->devices, &link);
 	(void)snprintf(reply->device, sizeof(reply->device), "%s", device);
 	reply->is_bridge = link.is_bridge;
@@ -447,6 +516,7 @@ int lock_settle(struct lock *l)
 {
 	int r = commit(l);
 
+	l->due = false;
 	lock_devices_settle(&l->devices);
 	return r;
 }
@@ -498,6 +568,7 @@ int lock_new(struct loop *loop, const struct config *config, bool tells,
 	lock_set_init(&l->sets);
 	map_init(&l->held);
 	lock_devices_init(&l->devices, -1);
+	lock_loose_init(&l->loose, on_loose, l);
 	map_init(&l->ports);
 	nfnl_init(&l->change);
 	r = l->news_fd = nfnl_news_open();
@@ -539,6 +610,7 @@ struct lock *lock_free(struct lock *l)
 		free(value);
 	map_fini(&l->held);
 	lock_devices_fini(&l->devices);
+	lock_loose_fini(&l->loose);
 	map_fini(&l->ports);
 	lock_set_fini(&l->sets);
 	nfnl_fini(&l->change);

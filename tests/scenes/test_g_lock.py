@@ -666,16 +666,34 @@ def test_bridge_neighbour_does_not_hide_what_one_tries(lab, bridge, nf_call):
     assert len(lab.records(kind="packet", reason="protocol", sandbox=a.id)) < 60
 
 
-def test_bridge_without_port_is_said(lab, bridge):
-    c = bridge[2]
+def test_bridge_without_port_is_said(lab, bridge, nf_call):
+    """It is locked at every port that is nobody's, and no other sandbox notices."""
+    a, b, c = bridge
     value = lab.admin.call("PUT", f"/v1/sandboxes/{c.id}", {
         "interface": c.iface, "addresses": [c.v4, c.v6]}, expect=201)[1]
     try:
         assert value["lockedAt"] == c.iface and "no port" in value["lockNote"]
-        assert works(c) is True and works(bridge[0]) is True
-        own = hardware(c.ns)
+        for p in bridge:
+            assert works(p) is True, p.id
+        mac, own = hardware(lab.gw, c.bridge), hardware(c.ns)
+        for who, source in ((c, "10.219.0.99"), (c, a.v4), (a, c.v4), (a, b.v4)):
+            with refused(lab):
+                send(who, ether(hardware(who.ns), mac, IP4, frames.v4(
+                    source, ORIGIN4, 6, frames.tcp_syn(source, ORIGIN4, 443))))
         with refused(lab):
-            send(c, ether(own, hardware(lab.gw, c.bridge), IP4, frames.v4(
-                "10.219.0.99", ORIGIN4, 6, frames.tcp_syn("10.219.0.99", ORIGIN4, 443))))
+            send(c, ether(own, BROADCAST, ARP, frames.arp(2, own, a.v4, BROADCAST, a.gw4)))
+        # a port that it is at for now gets an owner, and loses him
+        c.register()
+        assert works(c) is True and "lockNote" not in lab.admin.get(f"/v1/sandboxes/{c.id}")
+        lab.admin.call("PUT", f"/v1/sandboxes/{c.id}", {
+            "interface": c.iface, "addresses": [c.v4, c.v6]}, expect=200)
+        assert works(c) is True and works(b) is True
+        # after a restart of the daemon, and with the port plugged anew
+        assert lab.stop() == 0
+        lab.start()
+        assert works(c) is True and works(a) is True
+        in_gateway(lab, "ip", "link", "set", c.port, "nomaster")
+        in_gateway(lab, "ip", "link", "set", c.port, "master", c.bridge)
+        assert works(c) is True
     finally:
         lab.admin.call("DELETE", f"/v1/sandboxes/{c.id}", expect=204)
