@@ -149,6 +149,144 @@ static void loop__kick_calls_once(void **state)
 	fd_close(fds[1]);
 }
 
+/* Until the kernel takes no more. */
+static void fill(int fd)
+{
+	static const char zeros[4096];
+
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void drain(int fd)
+{
+	char bytes[4096];
+
+	while (read(fd, bytes, sizeof(bytes)) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void loop__asks_about_writing_while_somebody_waits(void **state)
+{
+	struct probe p = { 0 };
+	struct loop *loop;
+	int fds[2];
+
+	(void)state;
+	pair_new(fds);
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(watch_init(&p.watch, loop, fds[0], probe_on_ready), 0);
+	watch_want(&p.watch, WATCH_READ);
+	loop_run_once(loop, false);
+	assert_int_equal(p.watch.ready, 0);
+
+	/* Wanted: the kernel looks at once. */
+	watch_want(&p.watch, WATCH_WRITE);
+	loop_run_once(loop, true);
+	assert_int_equal(p.ready, WATCH_WRITE);
+
+	/* It met EAGAIN, and waits. */
+	fill(fds[0]);
+	watch_spent(&p.watch, WATCH_WRITE);
+	watch_want(&p.watch, WATCH_WRITE);
+	p.calls = 0;
+	loop_run_once(loop, false);
+	assert_int_equal(p.calls, 0);
+	drain(fds[1]);
+	loop_run_once(loop, true);
+	assert_int_equal(p.calls, 1);
+
+	/* Room that nobody waits for is told twice, and no more. */
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(p.watch.asks_write, i < 2);
+		fill(fds[0]);
+		drain(fds[1]);
+		loop_run_once(loop, false);
+	}
+	assert_int_equal(p.calls, 1);
+
+	/* Spent while it is wanted, and asked for anew. */
+	fill(fds[0]);
+	watch_want(&p.watch, WATCH_READ | WATCH_WRITE);
+	watch_spent(&p.watch, WATCH_WRITE);
+	assert_true(p.watch.asks_write);
+	loop_run_once(loop, false);
+	assert_int_equal(p.calls, 1);
+	drain(fds[1]);
+	loop_run_once(loop, true);
+	assert_int_equal(p.calls, 2);
+
+	watch_fini(&p.watch);
+	loop_free(loop);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+}
+
+/* Somebody else holds what was closed, and it speaks for a number that is
+ * another one's by now. */
+static void loop__what_was_left_finds_nobody(void **state)
+{
+	struct probe old = { 0 }, new = { 0 };
+	struct loop *loop;
+	int held, fds[2], other[2];
+
+	(void)state;
+	pair_new(fds);
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(watch_init(&old.watch, loop, fds[0], probe_on_ready),
+			 0);
+	watch_want(&old.watch, WATCH_READ);
+	held = dup(fds[0]);
+	assert_true(held >= 0);
+	watch_leave(&old.watch);
+	watch_leave(&old.watch);
+	assert_int_equal(close(fds[0]), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	loop_run_once(loop, false);
+	assert_int_equal(old.calls, 0);
+
+	pair_new(other);
+	assert_int_equal(other[0], fds[0]);
+	assert_int_equal(watch_init(&new.watch, loop, other[0], probe_on_ready),
+			 0);
+	watch_want(&new.watch, WATCH_READ);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	loop_run_once(loop, false);
+	assert_int_equal(new.calls, 0);
+	assert_int_equal(new.watch.ready, 0);
+	assert_int_equal(write(other[1], "y", 1), 1);
+	loop_run_once(loop, true);
+	assert_int_equal(new.ready, WATCH_READ);
+
+	watch_fini(&new.watch);
+	loop_free(loop);
+	fd_close(held);
+	fd_close(fds[1]);
+	fd_close(other[0]);
+	fd_close(other[1]);
+}
+
+static void loop__says_what_it_cannot_watch(void **state)
+{
+	struct probe p = { 0 };
+	struct loop *loop;
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(watch_init(&p.watch, loop, -1, probe_on_ready),
+			 -EBADF);
+	watch_fini(&p.watch);
+	assert_int_equal(watch_init(&p.watch, loop, fileno(f), probe_on_ready),
+			 -EPERM);
+	watch_fini(&p.watch);
+	loop_free(loop);
+	assert_int_equal(fclose(f), 0);
+}
+
 static void greedy_on_ready(struct watch *w, unsigned ready)
 {
 	(void)w;
@@ -439,15 +577,53 @@ static void loop__signals_and_turn_end(void **state)
 	assert_null(loop_free(NULL));
 }
 
+static void on_usr2(int signal)
+{
+	(void)signal;
+}
+
+/* One loop at a time has it, and what was there before comes back. */
+static void loop__a_signal_is_lent(void **state)
+{
+	struct sigaction action = { .sa_handler = on_usr2 };
+	unsigned signals = 0;
+	struct loop *a, *b;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+	assert_int_equal(loop_new(&a), 0);
+	assert_int_equal(loop_new(&b), 0);
+	assert_int_equal(loop_on_signal(a, SIGUSR2, count_up, &signals), 0);
+	assert_int_equal(loop_on_signal(b, SIGUSR2, count_up, &signals),
+			 -EBUSY);
+	assert_int_equal(loop_on_signal(b, SIGKILL, count_up, &signals),
+			 -EINVAL);
+	assert_int_equal(raise(SIGUSR2), 0);
+	loop_free(a); /* with what came and was not told */
+	assert_int_equal(loop_on_signal(b, SIGUSR2, count_up, &signals), 0);
+	loop_run_once(b, false);
+	assert_int_equal(signals, 0);
+	assert_int_equal(raise(SIGUSR2), 0);
+	loop_run_once(b, true);
+	assert_int_equal(signals, 1);
+	loop_free(b);
+	assert_int_equal(sigaction(SIGUSR2, NULL, &action), 0);
+	assert_ptr_equal(action.sa_handler, on_usr2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loop__calls_back_while_wanted_and_ready),
 		cmocka_unit_test(loop__watches_end_in_callbacks),
 		cmocka_unit_test(loop__kick_calls_once),
+		cmocka_unit_test(loop__asks_about_writing_while_somebody_waits),
+		cmocka_unit_test(loop__what_was_left_finds_nobody),
+		cmocka_unit_test(loop__says_what_it_cannot_watch),
 		cmocka_unit_test(loop__ready_watches_do_not_starve_timers),
 		cmocka_unit_test(loop__posts_of_threads_keep_their_order),
 		cmocka_unit_test(loop__signals_and_turn_end),
+		cmocka_unit_test(loop__a_signal_is_lent),
 		cmocka_unit_test(timer__order_and_precision),
 		cmocka_unit_test(timer__stops_and_restarts),
 		cmocka_unit_test(timer__restarts_in_its_callback),
