@@ -30,6 +30,8 @@ enum {
 	 * kernel for their pages each time costs more than the copies. */
 	MAPPED_BYTES = 4 * 1024 * 1024,
 	SPARE_BYTES = 2 * 1024 * 1024,
+	/* Of a process that is to be small: four times a piece of a file. */
+	LARGE_BYTES = 1024 * 1024,
 };
 
 static void *heap_swell(void *ctx)
@@ -57,6 +59,14 @@ void heap_settle(unsigned threads)
 #ifdef HEAP_IS_GLIBC
 	must(mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES));
 	must(mallopt(M_TRIM_THRESHOLD, SPARE_BYTES));
+#endif
+}
+
+void heap_keep_little(void)
+{
+#ifdef HEAP_IS_GLIBC
+	must(mallopt(M_MMAP_THRESHOLD, LARGE_BYTES));
+	must(mallopt(M_TRIM_THRESHOLD, LARGE_BYTES));
 #endif
 }
 

@@ -8,7 +8,7 @@
 
 #include "src/base/buf.h"
 #include "src/base/diag.h"
-#include "src/execd/execd.h"
+#include "src/execd/body.h"
 #include "src/httpd/httpd.h"
 #include "src/text/json.h"
 
@@ -65,8 +65,7 @@ static struct json *body_parse(struct httpd_request *r, struct span text,
 			     json_kind_name(kind));
 		return NULL;
 	}
-	if (json_parse_within(text, EXECD_VALUES_MAX, &j, &d) ||
-	    json_want(j, kind, "body", &d)) {
+	if (body_take(r, text, &j, &d) || json_want(j, kind, "body", &d)) {
 		j = json_free(j);
 		answer_error(r, 400, ANSWER_INVALID_REQUEST_BODY, "%s",
 			     diag_text(&d, why, sizeof(why)));

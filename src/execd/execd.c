@@ -8,6 +8,7 @@
 #include "src/base/err.h"
 #include "src/base/log.h"
 #include "src/base/secret.h"
+#include "src/execd/body.h"
 #include "src/execd/code/contexts.h"
 #include "src/execd/code/runtime.h"
 #include "src/execd/command/commands.h"
@@ -19,9 +20,18 @@
 #include "src/execd/pty/terminals.h"
 #include "src/execd/session/sessions.h"
 
+/* Each handler is called by way of body.h. */
+#define ROUTE(method, path, body, handler)                            \
+	static void via_##handler(void *ctx, struct httpd_request *r) \
+	{                                                             \
+		body_first(ctx, r, handler);                          \
+	}
+#include "src/execd/routes.def"
+#undef ROUTE
+
 static const struct httpd_route routes[] = {
 #define ROUTE(method, path, body, handler) \
-	{ method, path, HTTPD_AUTH_REQUIRED, handler, HTTPD_BODY_##body },
+	{ method, path, HTTPD_AUTH_REQUIRED, via_##handler, HTTPD_BODY_##body },
 #include "src/execd/routes.def"
 #undef ROUTE
 };

@@ -14,6 +14,7 @@
 
 #include "src/base/diag.h"
 #include "src/base/err.h"
+#include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/execd/config.h"
 #include "src/execd/execd.h"
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
 	 * look into this memory. No limit on cores: programs inherit limits. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
+	heap_keep_little();
 	r = config_read(argc, argv, &settings, &d);
 	if (r == CONFIG_E_HELP) {
 		config_help();

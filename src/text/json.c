@@ -11,13 +11,13 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "src/base/diag.h"
 #include "src/base/err.h"
+#include "src/base/heap.h"
 
 static const char *const kind_names[] = {
 	[JSON_KIND_NONE] = "nothing",	  [JSON_KIND_NULL] = "null",
@@ -70,7 +70,7 @@ static void memory_return(void)
 	if (freed < TRIM_BYTES)
 		return;
 	freed = 0;
-	(void)malloc_trim(0);
+	heap_trim();
 }
 
 /* jansson would read the seed of its hash from /dev/urandom, and most roles
@@ -171,6 +171,8 @@ int json_parse_within(struct span text, size_t values_max, struct json **ret,
 	if (r)
 		return r;
 	j = json_loadb(text.ptr ? text.ptr : "", text.len, flags, &error);
+	if (!j)
+		memory_return(); /* of what was made of it so far */
 	if (!j)
 		return diag_set(d, error.line > 0 ? (unsigned)error.line : 0,
 				error.column > 0 ? (unsigned)error.column : 0,

@@ -358,13 +358,23 @@ void isolated_delete(void *ctx, struct httpd_request *r)
 
 /* -- what is not there ----------------------------------------------------- */
 
-void isolated_unsupported(void *ctx, struct httpd_request *r)
+static void say_missing(struct execd *e, struct httpd_request *r)
 {
-	if (isolated_of_path(ctx, r))
+	if (isolated_of_path(e, r))
 		answer_error(r, 503, ANSWER_NOT_SUPPORTED,
 			     "this daemon does not have it: what a session "
 			     "writes in its overlay ends with it, what it "
 			     "writes in a workspace that is rw stays");
+}
+
+void isolated_diff(void *ctx, struct httpd_request *r)
+{
+	say_missing(ctx, r);
+}
+
+void isolated_commit(void *ctx, struct httpd_request *r)
+{
+	say_missing(ctx, r);
 }
 
 /* -- the table ------------------------------------------------------------ */

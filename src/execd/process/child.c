@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "src/base/clock.h"
@@ -46,6 +47,22 @@ static void user_find(const struct child_spec *spec, struct child_user *ret)
 }
 
 /* -- starting ------------------------------------------------------------- */
+
+static size_t words_bytes(const char *const *words)
+{
+	size_t bytes = 0;
+
+	for (; *words; words++)
+		bytes += strlen(*words) + 1 + sizeof(*words);
+	return bytes;
+}
+
+/* No system takes as much, so nothing is copied for it. */
+static bool is_too_long(const struct child_spec *spec)
+{
+	return words_bytes(spec->argv) + words_bytes(spec->env) >
+	       CHILD_WORDS_MAX;
+}
 
 static pid_t child_fork(struct execd *e, const struct child_spec *spec,
 			const struct child_user *user, int report)
@@ -184,6 +201,8 @@ int child_start(struct execd *e, struct child *c, const struct child_spec *spec,
 	c->exited = false;
 	c->late_error = 0;
 	c->report = -1;
+	if (is_too_long(spec))
+		return say_failure(c, spec, CHILD_STAGE_EXEC, E2BIG, d);
 	user_find(spec, &user);
 	if (pipe2(report, O_CLOEXEC))
 		return say_failure(c, spec, CHILD_STAGE_FORK, errno, d);

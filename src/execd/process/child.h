@@ -72,6 +72,9 @@ struct child_spec {
  * as running; if it cannot be run after all it exits with 127, and
  * child_late_failure() tells why. */
 enum { CHILD_START_MS = 300, CHILD_LATE_SIZE = 128 };
+/* Arguments and environment: the kernel's own limit, which is a quarter of the
+ * stack's where that is less (execve(2)). */
+enum { CHILD_WORDS_MAX = 6 * 1024 * 1024 };
 WUNRES int child_start(struct execd *e, struct child *c,
 		       const struct child_spec *spec, struct diag *d);
 /* To the whole group; nothing after the exit of the leader was told unless

@@ -63,14 +63,55 @@ def test_millions_of_values_cost_nothing(execd, path, body):
 
 def test_as_many_values_as_there_may_be(execd):
     """What is still taken is over soon, and its memory does not stay."""
-    count = 65000
-    body = b'{"command":"true","envs":{' + b",".join(
-        b'"v%x":""' % i for i in range(count)) + b'},"x":[' + b",".join([b"0"] * count) + b"]}"
+    body = b'{"argv":["true"],"x":[' + b",".join([b"0"] * 131060) + b"]}"
     reply, waits, peak = costly(execd, "/command", body)
     assert reply.status == 200
     if not SANITIZED:
         assert peak < 48 << 10 and waits < 2
         wait_for(lambda: execd.rss_kib() < 6 << 10, 5, "the memory is kept")
+
+
+LONG = b"a" * (31 << 20)
+
+
+@pytest.mark.parametrize("path, body, status", [
+    ("/files/replace", b'{"/none":{"old":"' + LONG + b'","new":""}}', 404),
+    ("/files/mv", b'[{"src":"/' + LONG + b'","dest":"/b"}]', 400),
+    ("/session", b'{"cwd":"/' + LONG + b'"}', 400),
+    ("/session/none/run", b'{"command":"' + LONG + b'"}', 500),
+    ("/command", b'{"command":"' + LONG + b'"}', 500),
+    ("/command", b'{"command":"' + LONG, 400),
+], ids=["replace", "move", "session", "run", "command", "torn"])
+def test_a_long_text_keeps_nobody_waiting(execd, path, body, status):
+    """It is read beside the loop: others wait for a small part of the time."""
+    begin = time.monotonic()
+    reply, waits, _ = costly(execd, path, body)
+    took = time.monotonic() - begin
+    assert reply.status == status, reply
+    assert SANITIZED or waits < max(0.1, took / 3)
+    wait_for(lambda: SANITIZED or execd.rss_kib() < 4 << 10, 8, "the memory is kept")
+
+
+def test_who_leaves_while_his_body_is_read(start_execd):
+    execd = start_execd()
+    for _ in range(6):
+        c = execd.connect()
+        c.send("POST", "/command", b'{"command":"' + LONG + b'"}')
+        c.close()
+    assert execd.run("echo still").stdout == ["still"]
+    wait_for(lambda: SANITIZED or execd.rss_kib() < 4 << 10, 20, "the memory is kept")
+    # and the daemon's end amid it is an orderly one
+    c = execd.connect()
+    c.send("POST", "/command", b'{"command":"' + LONG + b'"}')
+    assert execd.stop() == 0
+    c.close()
+
+
+def test_a_body_that_nobody_asked_for(execd):
+    """Of a request that has no use for one it may be anything."""
+    assert execd.request("GET", "/ping", b"x" * 300_000).status == 200
+    reply = execd.request("DELETE", "/files?path=/none-a5", b"x" * 300_000)
+    assert reply.status == 200
 
 
 def test_words_that_no_program_can_be_given(execd):
