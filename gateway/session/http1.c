@@ -202,12 +202,37 @@ static void http1_refuse_head(struct http1 *h, enum h1_error error)
 		     error == H1_E_TOO_LARGE ? 431 : 400, h1_error_text(error));
 }
 
-/* h2c by upgrade is not spoken: the request stays HTTP/1.1. */
-static void head_drop_h2c(struct h1_request *head)
+/* Is one of the protocols HTTP again (h2c), or TLS with HTTP in it (RFC 2817)?
+ * Requests behind such an upgrade would be decided by nobody. */
+static bool upgrades_to_http(struct span protocols)
 {
-	if (head->upgrade &&
-	    headers_have_token(&head->headers, HEADER_UPGRADE, SPAN("h2c")))
-		head->upgrade = false;
+	static const struct span names[] = {
+		SPAN_INIT("h2c"),  SPAN_INIT("h2"),  SPAN_INIT("h3"),
+		SPAN_INIT("http"), SPAN_INIT("tls"),
+	};
+	struct span member;
+	unsigned i;
+
+	while (protocols.len) {
+		member = span_cut(&protocols, ',');
+		member = span_trim(span_cut(&member, '/'));
+		for (i = 0; i < ARRAY_LEN(names); i++)
+			if (span_eq_nocase(member, names[i]))
+				return true;
+	}
+	return false;
+}
+
+/* The request stays HTTP/1.1, and its Upgrade here. */
+static void head_drop_upgrade(struct h1_request *head)
+{
+	const struct headers *all = &head->headers;
+	unsigned i;
+
+	for (i = 0; head->upgrade && i < all->count; i++)
+		if (all->items[i].id == HEADER_UPGRADE &&
+		    upgrades_to_http(all->items[i].value))
+			head->upgrade = false;
 }
 
 static void http1_begin(struct http1 *h, struct span head)
@@ -230,7 +255,7 @@ static void http1_begin(struct http1 *h, struct span head)
 			      h1_error_text(error));
 		return;
 	}
-	head_drop_h2c(&x->head);
+	head_drop_upgrade(&x->head);
 	/* behind a CONNECT that is refused may come anything */
 	h->keep =
 		x->head.keep_alive && !span_eq(x->head.method, SPAN("CONNECT"));

@@ -158,6 +158,18 @@ def test_case_34_connection_may_not_drop_the_credential(sandbox, origin_seen):
     assert statuses(r) == [400] and not origin_seen(path="/n")
 
 
+@pytest.mark.parametrize("protocols", ["h2c", "TLS/1.2, HTTP/1.1", "foo, tls/1.0", "HTTP/2.0", " H2C "])
+def test_no_upgrade_to_requests_that_nobody_decides(sandbox, origin_seen, protocols):
+    ask = "GET /upgrade HTTP/1.1\r\nHost: api.lab.test\r\nConnection: Upgrade, close\r\nUpgrade: {}\r\n\r\n"
+    r = raw(sandbox, "tls", ORIGIN4, 443, "api.lab.test", ask.format(protocols))
+    assert statuses(r) == [200], r.stdout + r.stderr
+    [seen] = origin_seen(path="/upgrade")
+    assert "upgrade" not in {name.lower() for name, _ in seen["headers"]}
+    # what is no HTTP is the origin's to accept
+    r = raw(sandbox, "tls", ORIGIN4, 443, "api.lab.test", ask.format("tlsx, foo/1"))
+    assert statuses(r) == [101], r.stdout + r.stderr
+
+
 def test_absolute_form_names_the_destination(sandbox, origin_seen):
     text = ("GET http://evil.lab.test/o HTTP/1.1\r\nHost: plain.lab.test\r\nConnection: close\r\n\r\n")
     r = raw(sandbox, "tcp", ORIGIN4, 80, None, text)
