@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "src/base/err.h"
+#include "src/io/socket.h"
 #include "src/io/stream_inside.h"
 
 enum { SWEEP_MS = 250, SWEEP_BATCH = 128 };
@@ -95,7 +96,7 @@ ssize_t stream_receive(struct stream *s, void *dst, size_t len)
 			return STREAM_AGAIN;
 	}
 	do
-		n = recv(s->fd, dst, len, MSG_DONTWAIT);
+		n = socket_recv(s->fd, dst, len);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
 		s->bytes_in += (uint64_t)n;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "src/base/err.h"
+#include "src/io/socket.h"
 #include "src/io/stream_inside.h"
 
 enum { EAGER_BYTES = 64 * 1024, DIRECT_BYTES = 8 * 1024 };
@@ -47,8 +48,7 @@ static ssize_t stream_send(struct stream *s, struct span bytes)
 	if (s->phase == PHASE_CONNECTING || !(s->watch.ready & WATCH_WRITE))
 		return 0;
 	do
-		n = send(s->fd, bytes.ptr, bytes.len,
-			 MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = socket_send(s->fd, bytes.ptr, bytes.len);
 	while (n < 0 && errno == EINTR);
 	if (n >= 0) {
 		s->bytes_out += (uint64_t)n;
