@@ -79,12 +79,13 @@ int httpd_bind_unix(const char *path, mode_t mode)
 	return kept;
 }
 
-/* Accepted sockets inherit it. */
-static void keepalive(int fd)
+/* Accepted sockets inherit them. */
+static void listener_options(int fd)
 {
 	static const struct {
 		int level, name, value;
 	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
 		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
 		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
 		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
@@ -114,7 +115,7 @@ int httpd_bind_tcp(const struct addr *at)
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on))) ||
 	    bind(fd, (struct sockaddr *)&where, len) || listen(fd, BACKLOG))
 		return err_origin(-errno);
-	keepalive(fd);
+	listener_options(fd);
 	kept = fd;
 	fd = -1;
 	return kept;

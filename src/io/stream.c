@@ -153,7 +153,6 @@ static int stream_make(struct loop *loop, int fd, enum stream_phase phase,
 		       struct stream **ret)
 {
 	struct stream *s = must_alloc(sizeof(*s));
-	const int on = 1;
 	int r;
 
 	s->fd = fd;
@@ -170,8 +169,6 @@ static int stream_make(struct loop *loop, int fd, enum stream_phase phase,
 		stream_free(s);
 		return err_trace(r);
 	}
-	/* Refused by unix sockets, which do not delay either. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	stream_rearm(s);
 	*ret = s;
 	return 0;
@@ -215,6 +212,7 @@ int stream_connect(struct loop *loop, const struct addr *to,
 {
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(to, &sa);
+	const int on = 1;
 	int error = 0;
 	int fd, r;
 
@@ -222,6 +220,7 @@ int stream_connect(struct loop *loop, const struct addr *to,
 		    0);
 	if (fd < 0)
 		return err_origin(-errno);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (connect(fd, (struct sockaddr *)&sa, len) && errno != EINPROGRESS)
 		error = -errno;
 	r = stream_make(loop, fd, error ? PHASE_OPEN : PHASE_CONNECTING, ret);

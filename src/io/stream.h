@@ -46,7 +46,8 @@ enum {
 	STREAM_UNREAD_MAX = 1024 * 1024,
 };
 
-/* Takes fd (closed on failure too); connected and non-blocking. */
+/* Takes fd (closed on failure too); connected and non-blocking. Its options
+ * stay: what is accepted has TCP_NODELAY and keepalive from its listener. */
 WUNRES int stream_new(struct loop *loop, int fd, struct stream **ret);
 /* Begins a non-blocking connect; STREAM_CONNECTED is delivered once wanted,
  * then stream_error() tells how it went. */

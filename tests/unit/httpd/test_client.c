@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -34,16 +35,19 @@ struct script {
 	const char *answer;
 	char request[4096];
 	struct addr at;
+	int nodelay; /* of what was accepted */
 };
 
 static void *script_run(void *arg)
 {
 	struct script *s = arg;
 	int fd = accept(s->fd, NULL, NULL);
+	socklen_t size = sizeof(s->nodelay);
 	const char *length, *body;
 	size_t len = 0;
 	ssize_t n;
 
+	(void)getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &s->nodelay, &size);
 	while ((n = recv(fd, s->request + len, sizeof(s->request) - len - 1,
 			 0)) > 0) {
 		len += (size_t)n;
@@ -94,6 +98,7 @@ static int call(const char *answer, struct span body, unsigned *status,
 	r = httpd_client_call(&target, "PUT", "/v1/x", body, status, reply);
 	pthread_join(thread, NULL);
 	close(s->fd);
+	assert_int_equal(s->nodelay, 1);
 	return r;
 }
 

@@ -3,6 +3,9 @@
 
 #include "tests/unit/io/party.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 static struct loop *loop;
 
 static int setup(void **state)
@@ -292,14 +295,18 @@ static void stream__connects(void **state)
 	fd_close(listener);
 }
 
-static int keepalive_of(int fd)
+static int option_of(int fd, int level, int name)
 {
 	socklen_t len = sizeof(int);
 	int on = -1;
 
-	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len),
-			 0);
+	assert_int_equal(getsockopt(fd, level, name, &on, &len), 0);
 	return on;
+}
+
+static int keepalive_of(int fd)
+{
+	return option_of(fd, SOL_SOCKET, SO_KEEPALIVE);
 }
 
 /* Not at once: most that we connect do not live that long. */
@@ -315,6 +322,7 @@ static void stream__that_lives_on_is_kept_alive(void **state)
 	assert_int_equal(stream_connect(loop, &addr, &s), 0);
 	turns(3);
 	assert_int_equal(keepalive_of(stream_fd(s)), 0);
+	assert_int_equal(option_of(stream_fd(s), IPPROTO_TCP, TCP_NODELAY), 1);
 	while (!keepalive_of(stream_fd(s)) && clock_ms() < until)
 		turns(1);
 	assert_int_equal(keepalive_of(stream_fd(s)), 1);

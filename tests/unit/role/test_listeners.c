@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -221,6 +222,17 @@ static unsigned ingress_of(int fd, unsigned family)
 	return 0;
 }
 
+/* Nobody sets it where connections are accepted. */
+static void does_not_delay(int fd)
+{
+	socklen_t len = sizeof(int);
+	int on = 0;
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &len),
+			 0);
+	assert_int_equal(on, 1);
+}
+
 static void accept_from(enum listener_kind kind, unsigned family,
 			const char *dialled)
 {
@@ -240,6 +252,7 @@ static void accept_from(enum listener_kind kind, unsigned family,
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
 	text_is(&sa, dialled);
 	assert_int_equal(ingress_of(fd, family), if_nametoindex("sp-test"));
+	does_not_delay(fd);
 	assert_int_equal(write(fd, "!", 1), 1);
 	assert_int_equal(answer(), '+');
 	(void)close(fd);
