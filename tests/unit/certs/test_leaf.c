@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <string.h>
 
 #include "certs/ca.h"
 #include "certs/cert.h"
@@ -233,6 +235,47 @@ static void leaf__refuses_bad_keys(void **state)
 	EVP_PKEY_free(rsa);
 }
 
+/* One that OpenSSL would take back is the one that was given; what is a P-256
+ * key in another form, or none for a bit, is refused with a sentence. */
+static void leaf__key_is_byte_for_byte_what_was_given(void **state)
+{
+	CLEANUP(buf_fini) struct buf der = BUF_INIT(CERT_DER_MAX);
+	X509 *cert = signed_at(SPAN("a.example"), clock_wall_ms());
+	char changed[LEAF_SPKI_MAX + 1];
+	struct span good = buf_peek(&spki);
+	unsigned char *again = NULL;
+	struct diag d;
+	size_t i;
+	int len;
+
+	(void)state;
+	len = i2d_PUBKEY(X509_get0_pubkey(cert), &again);
+	assert_int_equal(len, good.len);
+	assert_memory_equal(again, good.ptr, good.len);
+	assert_int_equal(EVP_PKEY_eq(X509_get0_pubkey(cert), key), 1);
+	OPENSSL_free(again);
+	X509_free(cert);
+
+	for (i = 0; i < good.len; i++) {
+		memcpy(changed, good.ptr, good.len);
+		changed[i] = (char)(changed[i] ^ 1);
+		d = (struct diag){ 0 };
+		assert_int_equal(leaf_sign(ca, SPAN("a.example"),
+					   span_of(changed, good.len),
+					   clock_wall_ms(), &der, &d),
+				 -EINVAL);
+		assert_non_null(strstr(d.msg, "P-256"));
+	}
+	memcpy(changed, good.ptr, good.len);
+	changed[good.len] = 0;
+	assert_int_equal(leaf_sign(ca, SPAN("a.example"),
+				   span_of(changed, good.len + 1),
+				   clock_wall_ms(), &der, &d),
+			 -EINVAL);
+	assert_int_equal(buf_len(&der), 0);
+	assert_int_equal(ERR_peek_error(), 0);
+}
+
 static void leaf__refuses_an_expired_ca(void **state)
 {
 	CLEANUP(buf_fini) struct buf der = BUF_INIT(CERT_DER_MAX);
@@ -255,6 +298,7 @@ int main(void)
 		cmocka_unit_test(leaf__lives_a_week_and_not_beyond_its_ca),
 		cmocka_unit_test(leaf__refuses_bad_names),
 		cmocka_unit_test(leaf__refuses_bad_keys),
+		cmocka_unit_test(leaf__key_is_byte_for_byte_what_was_given),
 		cmocka_unit_test(leaf__refuses_an_expired_ca),
 	};
 
