@@ -9,7 +9,7 @@
 
 #include "src/io/loop.h"
 
-struct epoll_event;
+struct event_base;
 struct post;
 
 enum {
@@ -42,14 +42,14 @@ struct resident {
 };
 
 struct loop {
-	int epoll_fd;
-	int wake_fd;
-	struct watch **table; /* by fd, of watch.c */
-	unsigned table_size;
-	uint32_t serial; /* the last one given to a watch */
+	struct event_base *base;
+	struct event *wake; /* wake_fd became readable */
+	struct event *tick; /* the wheel has something at armed_ms */
+	uint64_t armed_ms;
 	uint64_t now_ms;
 	bool in_turn;
 	bool is_ending; /* see loop_end_soon() */
+	int wake_fd;
 
 	_Atomic(struct post *) posts; /* newest first */
 	atomic_bool stop;
@@ -74,16 +74,6 @@ struct loop {
 /* Of timer.c. */
 void wheel_init(struct wheel *w, uint64_t now_ms);
 void wheel_expire(struct loop *loop);
-
-/* Of watch.c: notes an event. */
-void watch_note(struct loop *loop, const struct epoll_event *e);
-
-/* Of signal.c. */
-void signals_run(struct loop *loop);
-void signals_end(struct loop *loop);
-
-/* Any thread, and signal handlers. */
-void loop_wake(const struct loop *loop);
 
 /* Allocated on first use. */
 char *loop_scratch(struct loop *loop);

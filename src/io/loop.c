@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loop.c - turns of the event loop
  *
- * How it works: a turn waits in epoll until something happened or a timer is
- * due, then runs, in this order: signals, timers that are due, posted work, and
- * up to LOOP_ROUNDS rounds of watches that are wanted and ready. After each
- * round the output that its callbacks queued is sent, so several small writes
- * make one packet. Then comes the owner's turn-end function. If watches are
- * still ready the next turn does not wait, but timers and posts get their
- * share.
+ * How it works: a turn waits in libevent until something happened, then runs,
+ * in this order: signals, timers that are due, posted work, and up to
+ * LOOP_ROUNDS rounds of watches that are wanted and ready. After each round
+ * the output that its callbacks queued is sent, so several small writes make
+ * one packet. Then comes the owner's turn-end function. If watches are still
+ * ready the next turn does not wait, but timers and posts get their share.
  *
- * What epoll says is only noted with the watches; nobody is called before all
- * of it is. That is why everything may be ended anywhere.
+ * libevent's own callbacks only note facts; no foreign code runs inside
+ * event_base_loop(). That is why everything may be ended anywhere.
  */
 
 #include "src/io/loop.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <sys/epoll.h>
+#include <event2/event.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -26,7 +24,7 @@
 #include "src/base/fd.h"
 #include "src/io/inside.h"
 
-enum { LOOP_ROUNDS = 4, EVENTS_PER_WAIT = 128 };
+enum { LOOP_ROUNDS = 4 };
 
 struct post {
 	struct post *next;
@@ -34,22 +32,61 @@ struct post {
 	void *ctx;
 };
 
-/* The counter is never read: edge-triggered, each write is a new event. It
- * belongs to no watch, so that it wakes and does nothing else. */
-static int loop_init_wake(struct loop *loop)
-{
-	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+struct loop_signal {
+	struct list link; /* in loop.signals */
+	struct event *event;
+	void (*fn)(void *ctx);
+	void *ctx;
+	bool pending;
+};
 
-	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (loop->wake_fd < 0 ||
-	    epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &e))
-		return err_origin(-errno);
-	return 0;
+/* The counter is never read: edge-triggered, each write is a new event. */
+static void on_wake(evutil_socket_t fd, short what, void *ctx)
+{
+	(void)fd;
+	(void)what;
+	(void)ctx;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *ctx)
+{
+	struct loop *loop = ctx;
+
+	(void)fd;
+	(void)what;
+	loop->armed_ms = UINT64_MAX;
+}
+
+static void on_signal(evutil_socket_t signal, short what, void *ctx)
+{
+	struct loop_signal *s = ctx;
+
+	(void)signal;
+	(void)what;
+	s->pending = true;
+}
+
+/* epoll, no locks (a loop is one thread's), nothing from the environment. */
+static struct event_base *base_new(void)
+{
+	struct event_config *cfg = event_config_new();
+	struct event_base *base = NULL;
+
+	if (!cfg)
+		return NULL;
+	if (!event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK |
+						EVENT_BASE_FLAG_IGNORE_ENV) &&
+	    !event_config_require_features(cfg, EV_FEATURE_ET |
+							EV_FEATURE_EARLY_CLOSE))
+		base = event_base_new_with_config(cfg);
+	event_config_free(cfg);
+	return base;
 }
 
 static int loop_init(struct loop *loop)
 {
 	loop->now_ms = clock_ms();
+	loop->armed_ms = UINT64_MAX;
 	loop->wake_fd = -1;
 	list_init(&loop->queued);
 	list_init(&loop->flushes);
@@ -58,10 +95,18 @@ static int loop_init(struct loop *loop)
 	list_init(&loop->recent);
 	wheel_init(&loop->wheel, loop->now_ms);
 
-	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->epoll_fd < 0)
+	loop->base = base_new();
+	if (!loop->base)
+		return err_origin(-ENOMEM);
+	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->wake_fd < 0)
 		return err_origin(-errno);
-	return loop_init_wake(loop);
+	loop->wake = event_new(loop->base, loop->wake_fd,
+			       EV_READ | EV_PERSIST | EV_ET, on_wake, loop);
+	loop->tick = evtimer_new(loop->base, on_tick, loop);
+	if (!loop->wake || !loop->tick || event_add(loop->wake, NULL))
+		return err_origin(-ENOMEM);
+	return 0;
 }
 
 int loop_new(struct loop **ret)
@@ -93,6 +138,18 @@ static struct post *posts_take(struct loop *loop)
 	return oldest;
 }
 
+static void loop_free_signals(struct loop *loop)
+{
+	list_for_each(it, &loop->signals)
+	{
+		struct loop_signal *s =
+			container_of(it, struct loop_signal, link);
+
+		event_free(s->event);
+		free(s);
+	}
+}
+
 void loop_end_soon(struct loop *loop)
 {
 	loop->is_ending = true;
@@ -120,7 +177,7 @@ struct loop *loop_free(struct loop *loop)
 		return NULL;
 	while ((r = list_first(&loop->residents, struct resident, link)))
 		r->evict(r);
-	signals_end(loop);
+	loop_free_signals(loop);
 	for (p = posts_take(loop); p;) {
 		struct post *next = p->next;
 
@@ -131,9 +188,13 @@ struct loop *loop_free(struct loop *loop)
 		fd_close(loop->pipes[i][0]);
 		fd_close(loop->pipes[i][1]);
 	}
+	if (loop->wake)
+		event_free(loop->wake);
+	if (loop->tick)
+		event_free(loop->tick);
+	if (loop->base)
+		event_base_free(loop->base);
 	fd_close(loop->wake_fd);
-	fd_close(loop->epoll_fd);
-	free(loop->table);
 	free(loop->scratch);
 	free(loop->chan_scratch);
 	free(loop);
@@ -147,25 +208,35 @@ char *loop_scratch(struct loop *loop)
 	return loop->scratch;
 }
 
-/* How long the wheel lets us sleep: ms, -1 without an end. */
-static int loop_patience(const struct loop *loop)
+/* Makes libevent wake up in time for the wheel, unless it will anyway. */
+static void loop_arm(struct loop *loop)
 {
-	uint64_t next = loop->wheel.next_ms, now;
+	uint64_t next = loop->wheel.next_ms;
+	struct timeval tv;
+	uint64_t now, delay;
 
-	if (next == UINT64_MAX)
-		return -1;
+	if (next >= loop->armed_ms)
+		return;
 	now = clock_ms(); /* this turn may have been long */
-	return next > now ? (int)MIN(next - now, (uint64_t)INT_MAX) : 0;
+	delay = next > now ? next - now : 0;
+	tv.tv_sec = (time_t)(delay / 1000);
+	tv.tv_usec = (suseconds_t)(delay % 1000 * 1000);
+	must(event_add(loop->tick, &tv) == 0);
+	loop->armed_ms = next;
 }
 
-static void loop_wait(struct loop *loop, bool may_sleep)
+static void loop_run_signals(struct loop *loop)
 {
-	struct epoll_event events[EVENTS_PER_WAIT];
-	int n = epoll_wait(loop->epoll_fd, events, EVENTS_PER_WAIT,
-			   may_sleep ? loop_patience(loop) : 0);
+	list_for_each(it, &loop->signals)
+	{
+		struct loop_signal *s =
+			container_of(it, struct loop_signal, link);
 
-	for (int i = 0; i < n; i++)
-		watch_note(loop, &events[i]);
+		if (!s->pending)
+			continue;
+		s->pending = false;
+		s->fn(s->ctx);
+	}
 }
 
 static void loop_run_posts(struct loop *loop)
@@ -220,10 +291,16 @@ static bool loop_is_busy(const struct loop *loop)
 
 static void loop_turn(struct loop *loop, bool wait)
 {
-	loop_wait(loop, wait && !loop_is_busy(loop));
+	int flags = EVLOOP_ONCE;
+
+	if (!wait || loop_is_busy(loop))
+		flags |= EVLOOP_NONBLOCK;
+	loop_arm(loop);
+	(void)event_base_loop(loop->base, flags);
+
 	loop->now_ms = clock_ms();
 	loop->in_turn = true;
-	signals_run(loop);
+	loop_run_signals(loop);
 	wheel_expire(loop);
 	loop_run_posts(loop);
 	for (int i = 0; i < LOOP_ROUNDS && loop_is_busy(loop); i++) {
@@ -249,7 +326,7 @@ void loop_run_once(struct loop *loop, bool wait)
 	loop_turn(loop, wait);
 }
 
-void loop_wake(const struct loop *loop)
+static void loop_wake(struct loop *loop)
 {
 	const uint64_t one = 1;
 
@@ -289,4 +366,23 @@ void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx)
 {
 	loop->turn_end = fn;
 	loop->turn_end_ctx = ctx;
+}
+
+int loop_on_signal(struct loop *loop, int signal, void (*fn)(void *ctx),
+		   void *ctx)
+{
+	struct loop_signal *s = must_alloc(sizeof(*s));
+
+	s->fn = fn;
+	s->ctx = ctx;
+	s->event = evsignal_new(loop->base, signal, on_signal, s);
+	if (!s->event || event_add(s->event, NULL)) {
+		if (s->event)
+			event_free(s->event);
+		free(s);
+		return err_origin(-EINVAL);
+	}
+	list_init(&s->link);
+	list_push(&loop->signals, &s->link);
+	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loop.h - one event loop: readiness of fds, timers, work posted by others
  *
- * epoll is met only in src/io/. A loop belongs to one thread; everything here
- * but loop_post() and loop_stop() may be called from that thread only.
+ * libevent is met only in src/io/. A loop belongs to one thread; everything
+ * here but loop_post() and loop_stop() may be called from that thread only.
  *
  * Watches are edge-triggered: the loop remembers what the kernel said
  * (watch.ready) and calls back while something wanted is ready. Who meets
@@ -16,6 +16,7 @@
 #include "src/base/attrib.h"
 #include "src/base/list.h"
 
+struct event;
 struct loop;
 
 WUNRES int loop_new(struct loop **ret);
@@ -43,8 +44,7 @@ void loop_post(struct loop *loop, void (*fn)(void *ctx), void *ctx);
  * NULL takes it back. */
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 
-/* Calls fn in the loop's thread when the process gets the signal, until the
- * loop is freed. A signal has one loop: -EBUSY. */
+/* Calls fn in the loop's thread when the process gets the signal. */
 WUNRES int loop_on_signal(struct loop *loop, int signal, void (*fn)(void *ctx),
 			  void *ctx);
 
@@ -60,24 +60,19 @@ typedef void watch_fn(struct watch *w, unsigned ready);
 
 struct watch {
 	struct loop *loop;
+	struct event *event; /* reading and hang-up */
+	struct event *room;  /* writing, while it is asked for */
 	watch_fn *fn;
 	int fd;
-	uint32_t serial;    /* 0 = not registered */
 	unsigned ready;	    /* what the kernel last said */
 	unsigned wanted;    /* what the owner waits for */
 	struct list queued; /* in the loop's list of watches to call */
-	bool asks_write;    /* of the kernel */
-	uint8_t surplus;    /* answers to that which nobody waited for */
+	unsigned surplus;   /* answers about writing that nobody waited for */
 };
 
 /* fd is borrowed, must be non-blocking. Initially nothing is wanted. */
 WUNRES int watch_init(struct watch *w, struct loop *loop, int fd, watch_fn *fn);
-/* The same, and bits are wanted from the beginning. */
-WUNRES int watch_begin(struct watch *w, struct loop *loop, int fd, watch_fn *fn,
-		       unsigned bits);
 void watch_fini(struct watch *w); /* safe in its own callback */
-/* The same where fd is closed next, and nothing shares its description. */
-void watch_leave(struct watch *w);
 /* Calls back (from the loop, never from here) while wanted & ready. The kernel
  * is asked about WATCH_WRITE once it is wanted and not ready. */
 void watch_want(struct watch *w, unsigned bits);

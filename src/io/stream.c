@@ -163,8 +163,7 @@ static int stream_make(struct loop *loop, int fd, enum stream_phase phase,
 	list_init(&s->paced);
 	buf_init(&s->input, STREAM_UNREAD_MAX);
 	buf_init(&s->output, 2 * STREAM_WRITE_MAX);
-	r = watch_begin(&s->watch, loop, fd, stream_on_ready,
-			phase == PHASE_CONNECTING ? WATCH_WRITE : 0);
+	r = watch_init(&s->watch, loop, fd, stream_on_ready);
 	if (r) {
 		stream_free(s);
 		return err_trace(r);
@@ -238,7 +237,7 @@ struct stream *stream_free(struct stream *s)
 {
 	if (!s)
 		return NULL;
-	watch_leave(&s->watch);
+	watch_fini(&s->watch);
 	list_remove(&s->flush.link);
 	list_remove(&s->recent);
 	pace_leave(s);

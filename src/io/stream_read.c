@@ -5,7 +5,7 @@
  * so the watch is spent without a second call that would only say EAGAIN. New
  * bytes make a new edge. What could be lost is an end that arrived together
  * with those bytes. A FIN is known by then (WATCH_HUP) and asked for again. A
- * reset is not: it is told like readiness. Therefore streams that
+ * reset is not: libevent reports it like readiness. Therefore streams that
  * read short are remembered, and a quarter of a second later one poll(2)
  * asks the kernel which of them have failed. So are new connections of ours, of
  * which only those that are still there then are given keepalive probes.

@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c - readiness of one fd, remembered
  *
- * How it works: the fd is registered once with the loop's epoll, edge-triggered
- * for reading and hang-up, and costs no system call afterwards. Whether it can
- * be written to is asked only while somebody waits for that: a socket that is
+ * How it works: the fd is registered once, edge-triggered, for reading and
+ * hang-up, and costs no system call afterwards. Whether it can be written to is
+ * asked only while somebody waits for that, by a second event: a socket that is
  * always writable would say so with every edge it ever has, and wake the loop
  * for that alone after each answer it was too fast to wait for. What was asked
  * for stays registered until the kernel has told it twice to nobody.
  *
- * What the kernel gives back with an event is no pointer but the fd and a
- * serial number, looked up in the loop's table. So an fd that is closed at once
- * need not be taken out of epoll before: should a child that is about to exec
- * still hold it, what it says finds nobody.
+ * The event handlers only note what the kernel said; owners are called by
+ * loop.c between two waits, so any watch may be ended in any callback.
  */
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
+#include <event2/event.h>
 
 #include "src/base/err.h"
 #include "src/io/inside.h"
 
-enum { TABLE_LEAST = 64, SURPLUS_MAX = 2 };
+enum { SURPLUS_MAX = 2 };
 
 static void watch_queue(struct watch *w)
 {
@@ -30,120 +26,84 @@ static void watch_queue(struct watch *w)
 		list_push(&w->loop->queued, &w->queued);
 }
 
-static void table_grow(struct loop *loop, unsigned least)
+static void on_event(evutil_socket_t fd, short what, void *ctx)
 {
-	unsigned size =
-		MAX(MAX(2 * loop->table_size, least), (unsigned)TABLE_LEAST);
-	struct watch **table = must_alloc(size * sizeof(*table));
+	struct watch *w = ctx;
 
-	if (loop->table)
-		memcpy(table, loop->table, loop->table_size * sizeof(*table));
-	free(loop->table);
-	loop->table = table;
-	loop->table_size = size;
-}
-
-static void table_put(struct loop *loop, struct watch *w)
-{
-	unsigned at = (unsigned)w->fd;
-
-	if (at >= loop->table_size)
-		table_grow(loop, at + 1);
-	loop->table[at] = w;
-}
-
-static int watch_control(struct watch *w, int operation, bool write)
-{
-	struct epoll_event e = {
-		.events = EPOLLIN | EPOLLRDHUP | EPOLLET |
-			  (write ? (uint32_t)EPOLLOUT : 0),
-		.data.u64 = (uint64_t)w->serial << 32 | (uint32_t)w->fd,
-	};
-
-	w->asks_write = write;
-	w->surplus = 0;
-	return epoll_ctl(w->loop->epoll_fd, operation, w->fd, &e) ? -errno : 0;
-}
-
-/* Changing it makes the kernel look at once: no edge is missed. */
-static void watch_ask_write(struct watch *w)
-{
-	if (w->serial && !w->asks_write &&
-	    w->wanted & ~w->ready & (unsigned)WATCH_WRITE)
-		must(watch_control(w, EPOLL_CTL_MOD, true) == 0);
-}
-
-static struct watch *watch_of(const struct loop *loop, uint64_t data)
-{
-	uint32_t at = (uint32_t)data;
-	struct watch *w = at < loop->table_size ? loop->table[at] : NULL;
-
-	return w && w->serial == data >> 32 ? w : NULL;
-}
-
-void watch_note(struct loop *loop, const struct epoll_event *e)
-{
-	struct watch *w = watch_of(loop, e->data.u64);
-
-	if (!w)
-		return;
-	if (e->events == EPOLLOUT && !(w->wanted & WATCH_WRITE) &&
-	    w->ready & WATCH_WRITE && ++w->surplus == SURPLUS_MAX)
-		must(watch_control(w, EPOLL_CTL_MOD, false) == 0);
-	if (e->events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+	(void)fd;
+	if (what & EV_READ)
 		w->ready |= WATCH_READ;
-	if (e->events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
-		w->ready |= WATCH_WRITE;
-	if (e->events & EPOLLRDHUP)
+	if (what & EV_CLOSED)
 		w->ready |= WATCH_READ | WATCH_HUP;
 	watch_queue(w);
 }
 
-int watch_begin(struct watch *w, struct loop *loop, int fd, watch_fn *fn,
-		unsigned bits)
+static void room_forget(struct watch *w)
+{
+	if (w->room)
+		event_free(w->room);
+	w->room = NULL;
+}
+
+static void on_room(evutil_socket_t fd, short what, void *ctx)
+{
+	struct watch *w = ctx;
+
+	(void)fd;
+	(void)what;
+	if (!(w->wanted & WATCH_WRITE) && w->ready & WATCH_WRITE &&
+	    ++w->surplus == SURPLUS_MAX)
+		room_forget(w);
+	w->ready |= WATCH_WRITE;
+	watch_queue(w);
+}
+
+static int event_register(struct watch *w, short what, event_callback_fn fn,
+			  struct event **ret)
 {
 	int r;
 
-	*w = (struct watch){ .loop = loop, .fd = fd, .fn = fn };
-	list_init(&w->queued);
-	if (fd < 0)
-		return err_origin(-EBADF);
-	if (!++loop->serial)
-		loop->serial = 1;
-	w->serial = loop->serial;
-	r = watch_control(w, EPOLL_CTL_ADD, bits & WATCH_WRITE);
-	if (r) {
-		w->serial = 0;
-		return err_origin(r);
-	}
-	table_put(loop, w);
-	w->wanted = bits;
-	return 0;
+	*ret = event_new(w->loop->base, w->fd, what | EV_ET | EV_PERSIST, fn,
+			 w);
+	if (!*ret)
+		return err_origin(-ENOMEM);
+	errno = 0;
+	if (!event_add(*ret, NULL))
+		return 0;
+	r = errno ? -errno : -EINVAL;
+	event_free(*ret);
+	*ret = NULL;
+	return err_origin(r);
+}
+
+/* Registering makes the kernel look at once: no edge is missed. */
+static void watch_ask_write(struct watch *w)
+{
+	if (!w->event || w->room ||
+	    !(w->wanted & ~w->ready & (unsigned)WATCH_WRITE))
+		return;
+	w->surplus = 0;
+	must(event_register(w, EV_WRITE, on_room, &w->room) == 0);
 }
 
 int watch_init(struct watch *w, struct loop *loop, int fd, watch_fn *fn)
 {
-	return watch_begin(w, loop, fd, fn, 0);
-}
-
-void watch_leave(struct watch *w)
-{
-	if (!w->serial)
-		return;
-	if (w->loop->table[w->fd] == w)
-		w->loop->table[w->fd] = NULL;
-	w->serial = 0;
-	w->wanted = 0;
-	list_remove(&w->queued);
+	*w = (struct watch){ .loop = loop, .fd = fd, .fn = fn };
+	list_init(&w->queued);
+	if (fd < 0)
+		return err_origin(-EBADF);
+	return event_register(w, EV_READ | EV_CLOSED, on_event, &w->event);
 }
 
 void watch_fini(struct watch *w)
 {
-	struct epoll_event none = { 0 };
-
-	if (w->serial)
-		(void)epoll_ctl(w->loop->epoll_fd, EPOLL_CTL_DEL, w->fd, &none);
-	watch_leave(w);
+	if (!w->event)
+		return;
+	room_forget(w);
+	event_free(w->event);
+	w->event = NULL;
+	w->wanted = 0;
+	list_remove(&w->queued);
 }
 
 void watch_want(struct watch *w, unsigned bits)

@@ -200,7 +200,7 @@ static void loop__asks_about_writing_while_somebody_waits(void **state)
 
 	/* Room that nobody waits for is told twice, and no more. */
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(p.watch.asks_write, i < 2);
+		assert_int_equal(p.watch.room != NULL, i < 2);
 		fill(fds[0]);
 		drain(fds[1]);
 		loop_run_once(loop, false);
@@ -211,7 +211,7 @@ static void loop__asks_about_writing_while_somebody_waits(void **state)
 	fill(fds[0]);
 	watch_want(&p.watch, WATCH_READ | WATCH_WRITE);
 	watch_spent(&p.watch, WATCH_WRITE);
-	assert_true(p.watch.asks_write);
+	assert_non_null(p.watch.room);
 	loop_run_once(loop, false);
 	assert_int_equal(p.calls, 1);
 	drain(fds[1]);
@@ -240,8 +240,8 @@ static void loop__what_was_left_finds_nobody(void **state)
 	watch_want(&old.watch, WATCH_READ);
 	held = dup(fds[0]);
 	assert_true(held >= 0);
-	watch_leave(&old.watch);
-	watch_leave(&old.watch);
+	watch_fini(&old.watch);
+	watch_fini(&old.watch);
 	assert_int_equal(close(fds[0]), 0);
 	assert_int_equal(write(fds[1], "x", 1), 1);
 	loop_run_once(loop, false);
@@ -577,40 +577,6 @@ static void loop__signals_and_turn_end(void **state)
 	assert_null(loop_free(NULL));
 }
 
-static void on_usr2(int signal)
-{
-	(void)signal;
-}
-
-/* One loop at a time has it, and what was there before comes back. */
-static void loop__a_signal_is_lent(void **state)
-{
-	struct sigaction action = { .sa_handler = on_usr2 };
-	unsigned signals = 0;
-	struct loop *a, *b;
-
-	(void)state;
-	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
-	assert_int_equal(loop_new(&a), 0);
-	assert_int_equal(loop_new(&b), 0);
-	assert_int_equal(loop_on_signal(a, SIGUSR2, count_up, &signals), 0);
-	assert_int_equal(loop_on_signal(b, SIGUSR2, count_up, &signals),
-			 -EBUSY);
-	assert_int_equal(loop_on_signal(b, SIGKILL, count_up, &signals),
-			 -EINVAL);
-	assert_int_equal(raise(SIGUSR2), 0);
-	loop_free(a); /* with what came and was not told */
-	assert_int_equal(loop_on_signal(b, SIGUSR2, count_up, &signals), 0);
-	loop_run_once(b, false);
-	assert_int_equal(signals, 0);
-	assert_int_equal(raise(SIGUSR2), 0);
-	loop_run_once(b, true);
-	assert_int_equal(signals, 1);
-	loop_free(b);
-	assert_int_equal(sigaction(SIGUSR2, NULL, &action), 0);
-	assert_ptr_equal(action.sa_handler, on_usr2);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -623,7 +589,6 @@ int main(void)
 		cmocka_unit_test(loop__ready_watches_do_not_starve_timers),
 		cmocka_unit_test(loop__posts_of_threads_keep_their_order),
 		cmocka_unit_test(loop__signals_and_turn_end),
-		cmocka_unit_test(loop__a_signal_is_lent),
 		cmocka_unit_test(timer__order_and_precision),
 		cmocka_unit_test(timer__stops_and_restarts),
 		cmocka_unit_test(timer__restarts_in_its_callback),
