@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "src/base/err.h"
+#include "src/base/heap.h"
 #include "src/base/log.h"
 #include "src/base/secret.h"
 #include "src/execd/body.h"
@@ -49,9 +50,11 @@ static bool token_hashes_to(struct span token, const uint8_t hash[SHA256_SIZE])
 
 static unsigned token_check(void *ctx, const struct httpd_request *r)
 {
-	const struct execd *e = ctx;
+	struct execd *e = ctx;
 	struct span given = httpd_header(r, SPAN("X-EXECD-ACCESS-TOKEN"));
 
+	if (!e->trim.due_ms)
+		timer_start(&e->trim, EXECD_TRIM_MS);
 	if (execd_is_gateway(e, r))
 		return 0;
 	if (e->config->has_token_hash)
@@ -81,6 +84,19 @@ static const struct httpd_ops ops = {
 	.authorise = token_check,
 	.refusal = token_refusal,
 };
+
+/* -- its memory ----------------------------------------------------------- */
+
+/* What a crowd of requests took is free, but lies between what is in use. As
+ * long as anybody is there, some of it is not free yet. */
+static void on_trim(struct timer *t)
+{
+	struct execd *e = container_of(t, struct execd, trim);
+
+	heap_trim();
+	if (httpd_connection_count(e->httpd))
+		timer_start(&e->trim, EXECD_TRIM_MS);
+}
 
 /* -- listening ------------------------------------------------------------ */
 
@@ -210,6 +226,7 @@ int execd_new(struct loop *loop, const struct execd_config *config,
 	e->loop = loop;
 	e->config = config;
 	timer_init(&e->stop_timer, loop, on_stop_timer);
+	timer_init(&e->trim, loop, on_trim);
 	r = httpd_new(loop, routes, ARRAY_LEN(routes), &ops, e, &e->httpd);
 	if (!r)
 		limits_set(e);
@@ -231,6 +248,7 @@ struct execd *execd_free(struct execd *e)
 	if (!e)
 		return NULL;
 	timer_stop(&e->stop_timer);
+	timer_stop(&e->trim);
 	parts_free(e);
 	e->httpd = httpd_free(e->httpd);
 	free(e);

@@ -57,6 +57,7 @@ enum {
 	EXECD_VALUES_MAX = 128 * 1024,	   /* in such a body: 20 MiB, 0.1 s */
 	EXECD_CONNECTIONS_MAX = 8192,
 	EXECD_STOP_MS = 2000,
+	EXECD_TRIM_MS = 5000, /* from a request to giving back free memory */
 };
 
 struct execd {
@@ -73,6 +74,7 @@ struct execd {
 	struct metrics *metrics;
 	struct proxy *proxy;
 	uint16_t runtime_port; /* listens there too; 0: does not */
+	struct timer trim;     /* runs when there were requests */
 
 	/* execd_stop() was called: */
 	struct timer stop_timer;

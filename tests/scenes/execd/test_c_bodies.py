@@ -107,6 +107,18 @@ def test_who_leaves_while_his_body_is_read(start_execd):
     c.close()
 
 
+def test_what_a_crowd_took_goes_back(execd):
+    """Two hundred bodies that are begun and never ended."""
+    crowd = [execd.connect() for _ in range(200)]
+    for c in crowd:
+        c.sock.sendall(b"POST /command HTTP/1.1\r\nHost: x\r\nContent-Length: 33000000\r\n\r\n"
+                       + b"a" * (1 << 19))
+    time.sleep(6)  # it is not the requests that count but the last one's end
+    for c in crowd:
+        c.close()
+    wait_for(lambda: SANITIZED or execd.rss_kib() < 4 << 10, 20, "the memory is kept")
+
+
 def test_a_body_that_nobody_asked_for(execd):
     """Of a request that has no use for one it may be anything."""
     assert execd.request("GET", "/ping", b"x" * 300_000).status == 200
