@@ -137,12 +137,51 @@ static void users__changes(void **state)
 	assert_false(users_by_id(9, &u));
 }
 
+/* Of two lines the first one counts; and of many none is far. */
+static void users__many(void **state)
+{
+	FILE *f = fopen(passwd, "w");
+	char name[USERS_NAME_SIZE];
+	struct user u;
+	gid_t gid;
+	int i;
+
+	(void)state;
+	assert_non_null(f);
+	for (i = 0; i < 20000; i++)
+		(void)fprintf(f, "u%d:x:%d:%d::/%d:\n", i, i, i + 1, i);
+	(void)fprintf(f, "u7:x:50000:1::/:\nlate:x:7:1::/:\n");
+	assert_int_equal(fclose(f), 0);
+	for (i = 0; i < 20000; i++) {
+		(void)snprintf(name, sizeof(name), "u%d", i);
+		assert_true(users_by_name(span_str(name), &u));
+		assert_true(u.uid == (uid_t)i && u.gid == (gid_t)i + 1);
+		assert_true(users_by_id((uid_t)i, &u));
+		assert_string_equal(u.name, name);
+	}
+	assert_true(users_by_name(SPAN("late"), &u));
+	assert_int_equal(u.uid, 7);
+	assert_true(users_by_id(50000, &u));
+	assert_string_equal(u.name, "u7");
+	assert_false(users_by_id(20001, &u));
+	assert_false(users_by_name(SPAN("u20001"), &u));
+
+	put(group, "one:x:1:\none:x:2:\nother:x:1:\n");
+	assert_true(groups_by_name(SPAN("one"), &gid));
+	assert_int_equal(gid, 1);
+	groups_name(1, name);
+	assert_string_equal(name, "one");
+	groups_name(2, name);
+	assert_string_equal(name, "one");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(users__no_files),
 		cmocka_unit_test(users__lines),
 		cmocka_unit_test(users__changes),
+		cmocka_unit_test(users__many),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
