@@ -81,6 +81,8 @@ static struct docker_call *call_free(struct docker_call *call)
 {
 	list_remove(&call->link);
 	timer_stop(&call->silence);
+	if (call->knock)
+		docker_cancel(call->knock);
 	transfer_free(call);
 	buf_wipe(&call->body);
 	buf_wipe(&call->reply);
@@ -127,14 +129,27 @@ static void call_stop(struct docker_call *call)
 	d->running_count--;
 }
 
+/* Whoever had the other end is gone. */
+static bool is_loss(const struct docker_call *call, int status)
+{
+	switch (-status) {
+	case ENOENT:
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case EPROTO:
+		return true;
+	default:
+		return call->endless && !call->enough;
+	}
+}
+
 static void call_end(struct docker_call *call, int status)
 {
 	call_stop(call);
 	call->error = status ? status : -EPROTO;
+	call->docker->losses += is_loss(call, status);
 	list_push(&call->docker->ended, &call->link);
 }
-
-static void go_on(void *ctx);
 
 static void on_silence(struct timer *t)
 {
@@ -142,7 +157,7 @@ static void on_silence(struct timer *t)
 	struct docker *d = call->docker;
 
 	call_end(call, -ETIMEDOUT);
-	go_on(d);
+	docker_go_on(d);
 }
 
 static void call_run(struct docker_call *call)
@@ -160,7 +175,7 @@ static void call_run(struct docker_call *call)
 	list_push(&d->running, &call->link);
 	d->running_count++;
 	if (!call->endless)
-		timer_start(&call->silence, d->silence_ms);
+		timer_start(&call->silence, call->silence_ms);
 }
 
 static struct docker_call *call_of(struct list *all)
@@ -183,16 +198,21 @@ static void calls_sweep(struct docker *d)
 }
 
 /* An answer may lead to anything but the end of d. */
-static void go_on(void *ctx)
+void docker_go_on(struct docker *d)
 {
-	struct docker *d = ctx;
 	struct docker_call *call;
 
 	while ((call = call_of(&d->ended)))
-		call_answer(call);
+		if (!doubt_begin(call))
+			call_answer(call);
 	while (d->running_count < DOCKER_CALLS_MAX &&
 	       (call = call_of(&d->waiting)))
 		call_run(call);
+}
+
+static void go_on(void *ctx)
+{
+	docker_go_on(ctx);
 }
 
 static void on_chores(struct timer *t)
@@ -200,7 +220,7 @@ static void on_chores(struct timer *t)
 	struct docker *d = container_of(t, struct docker, chores);
 
 	calls_sweep(d);
-	go_on(d);
+	docker_go_on(d);
 }
 
 struct docker_call *docker_begin(struct docker *d,
@@ -215,6 +235,8 @@ struct docker_call *docker_begin(struct docker *d,
 	call->ctx = ctx;
 	call->shape = q->shape;
 	call->endless = q->endless;
+	call->silence_ms = q->silence_ms ? q->silence_ms : d->silence_ms;
+	call->losses = d->losses;
 	list_init(&call->link);
 	timer_init(&call->silence, d->loop, on_silence);
 	buf_init(&call->body, BODY_MAX);
@@ -305,6 +327,11 @@ void docker_set_silence(struct docker *d, uint64_t ms)
 	d->silence_ms = ms;
 }
 
+uint64_t docker_losses(const struct docker *d)
+{
+	return d->losses;
+}
+
 static void on_done(void *ctx, CURL *easy, CURLcode result)
 {
 	struct docker_call *call;
@@ -326,6 +353,7 @@ int docker_new(struct loop *loop, const char *socket_path, struct docker **ret)
 	list_init(&d->waiting);
 	list_init(&d->running);
 	list_init(&d->ended);
+	list_init(&d->doubted);
 	timer_init(&d->chores, loop, on_chores);
 	r = curl_loop_init(&d->curl, loop, &curl_ops, d, CONNECTIONS_KEPT);
 	if (!r && !span_copy(span_str(socket_path), d->socket_path,
@@ -348,14 +376,15 @@ struct docker *docker_free(struct docker *d)
 	must(!d->curl.inside);
 	while ((call = call_of(&d->running)))
 		call_end(call, -ECANCELED);
-	while ((call = call_of(&d->waiting))) {
+	while ((call = call_of(&d->waiting)) || (call = call_of(&d->doubted))) {
 		list_remove(&call->link);
 		call->error = -ECANCELED;
 		list_push(&d->ended, &call->link);
 	}
 	while ((call = call_of(&d->ended)))
 		call_answer(call);
-	must(list_is_empty(&d->waiting) && list_is_empty(&d->running));
+	must(list_is_empty(&d->waiting) && list_is_empty(&d->running) &&
+	     list_is_empty(&d->doubted));
 	curl_loop_fini(&d->curl);
 	timer_stop(&d->chores);
 	free(d);

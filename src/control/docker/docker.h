@@ -44,8 +44,12 @@ WUNRES int docker_new(struct loop *loop, const char *socket_path,
 struct docker *docker_free(struct docker *d);
 /* Another bound for the silence of a call than DOCKER_ANSWER_MS. */
 void docker_set_silence(struct docker *d, uint64_t ms);
+/* How many connections of calls have broken so far: another number than before
+ * means that the daemon may be another one than before. */
+uint64_t docker_losses(const struct docker *d);
 
-/* How a call ended. status: of HTTP, or -errno (-ENOENT, -ECONNREFUSED,
+/* How a call ended. A status of 500 and more is told of a daemon that is still
+ * there alone (doubt.c). status: of HTTP, or -errno (-ENOENT, -ECONNREFUSED,
  * -EACCES: no daemon for us; -ECONNRESET; -ETIMEDOUT; -EPROTO: what came is no
  * answer; -ENOBUFS: it is too long; -ECANCELED). json: of the reply, NULL when
  * it has none; borrowed. message: what went wrong, one line of printable ASCII;
@@ -83,6 +87,8 @@ struct docker_request {
 	docker_piece_fn *piece;	   /* of LINES and PIECES */
 	bool endless;		   /* silence is no failure */
 	bool unversioned;	   /* the path stands without a version */
+	bool fresh;		   /* on a connection of its own */
+	uint64_t silence_ms;	   /* 0: that of all calls */
 	const char *version;	   /* one that docker_serves(); NULL: that of
 				      all calls */
 };
@@ -102,6 +108,10 @@ struct docker_call *docker_follow(struct docker *d, const char *path,
 				  void *ctx);
 /* fn and piece are called no more. */
 void docker_cancel(struct docker_call *call);
+
+/* Does the daemon still take connections? fn gets some status above 0, or why
+ * there is none. */
+struct docker_call *docker_knock(struct docker *d, docker_fn *fn, void *ctx);
 
 /* Asks which versions the daemon serves, and asks for one of them from then on.
  * fn gets the answer: status 200, or why there is none. */

@@ -19,7 +19,9 @@ struct docker {
 	struct list waiting; /* calls whose turn has not come */
 	struct list running; /* calls that libcurl knows */
 	struct list ended;   /* calls that are to be answered */
+	struct list doubted; /* calls whose answer is not told yet */
 	unsigned running_count;
+	uint64_t losses; /* of connections, as docker_losses() */
 };
 
 struct docker_call {
@@ -32,6 +34,7 @@ struct docker_call {
 	enum docker_shape shape;
 	bool endless;
 	struct timer silence;
+	uint64_t silence_ms;
 
 	/* the request */
 	CURL *easy;
@@ -45,7 +48,18 @@ struct docker_call {
 	struct buf path_stat;
 	bool enough; /* piece has said so */
 	int error;   /* -errno; 0: libcurl's result counts */
+
+	/* doubt.c */
+	struct docker_call *knock; /* that asks whether the daemon is there */
+	bool was_doubted;
+	uint64_t losses; /* there were when it began */
 };
+
+/* docker.c: answers what has ended, begins what waits. */
+void docker_go_on(struct docker *d);
+
+/* doubt.c. True: the call that has ended is not to be answered yet. */
+WUNRES bool doubt_begin(struct docker_call *call);
 
 /* transfer.c: the easy handle of a call, made and thrown away. 0 or -ENOMEM. */
 WUNRES int transfer_new(struct docker_call *call,

@@ -82,7 +82,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
 	if (!call->fn)
 		return 0;
 	if (!call->endless)
-		timer_start(&call->silence, call->docker->silence_ms);
+		timer_start(&call->silence, call->silence_ms);
 	return bytes_take(call, span_of(bytes, len)) ? len : 0;
 }
 
@@ -220,7 +220,7 @@ static int url_make(struct docker_call *call, const struct docker_request *q)
 
 /* Nothing of the environment counts, nothing is followed, nobody else is asked.
  */
-static void options_set(struct docker_call *call)
+static void options_set(struct docker_call *call, bool fresh)
 {
 	SET(UNIX_SOCKET_PATH, call->docker->socket_path);
 	SET(URL, call->url);
@@ -229,6 +229,8 @@ static void options_set(struct docker_call *call)
 	SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(PROXY, "");
 	SET(NOSIGNAL, 1L);
+	SET(FRESH_CONNECT, fresh ? 1L : 0L);
+	SET(FORBID_REUSE, fresh ? 1L : 0L);
 	SET(CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	SET(BUFFERSIZE, (long)RECEIVE_BYTES);
 	SET(PRIVATE, call);
@@ -264,7 +266,7 @@ int transfer_new(struct docker_call *call, const struct docker_request *q)
 	call->easy = curl_easy_init();
 	if (!call->easy)
 		return err_origin(-ENOMEM);
-	options_set(call);
+	options_set(call, q->fresh);
 	method_set(call, q->body.ptr != NULL);
 	return 0;
 }

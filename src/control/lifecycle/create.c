@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/err.h"
 #include "src/base/log.h"
@@ -92,12 +93,38 @@ static void reply_made(struct creation *c)
 
 /* -- undone --------------------------------------------------------------- */
 
-static void on_undone(void *ctx, const struct lifecycle_error *no)
+/* A daemon on its way down kills what it has begun: that a container ended
+ * says nothing about the sandbox then. */
+static void on_knocked(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
+	char why[sizeof(c->no.message)];
 
-	(void)no; /* what stays is in the log, and tried again */
+	if (c->lifecycle->ended)
+		return;
+	if (a->status < 0 || docker_losses(c->lifecycle->docker) != c->losses) {
+		memcpy(why, c->no.message, sizeof(why));
+		(void)lifecycle_error_set(&c->no, 503, c->no.code,
+					  "the Docker daemon went away while "
+					  "the sandbox was being made; at "
+					  "last: %s",
+					  why);
+	}
 	reply_refused(c);
+}
+
+static void creation_refuse(struct creation *c)
+{
+	if (c->no.status == 500)
+		(void)docker_knock(c->lifecycle->docker, on_knocked, c);
+	else
+		reply_refused(c);
+}
+
+static void on_undone(void *ctx, const struct lifecycle_error *no)
+{
+	(void)no; /* what stays is in the log, and tried again */
+	creation_refuse(ctx);
 }
 
 /* The removal may wait for the end of this very creation, or begins now: the
@@ -109,7 +136,7 @@ static void creation_undo(struct creation *c)
 	if (c->was_kept)
 		lifecycle_remove(c->lifecycle, span_str(c->id), on_undone, c);
 	else
-		reply_refused(c);
+		creation_refuse(c);
 }
 
 void creation_fail(struct creation *c, unsigned status, const char *code,
@@ -264,6 +291,7 @@ static void creations_begin(struct runtime *r)
 	while (!r->lifecycle->ended && r->creating < most &&
 	       (c = list_first(&r->waiting, struct creation, link))) {
 		list_remove(&c->link);
+		c->losses = docker_losses(r->lifecycle->docker);
 		list_push(&r->creations, &c->link);
 		r->creating++;
 		r->waiting_count--;

@@ -16,6 +16,7 @@
 #include "src/text/json.h"
 
 enum {
+	NOT_MODIFIED = 304,
 	BODY_BYTES = 4 * 1024 * 1024,
 	ARCHIVE_BYTES = EXECD_BYTES_MAX + CA_INSIDE_MAX + 64 * 1024,
 };
@@ -244,7 +245,8 @@ static void on_started(void *ctx, const struct docker_answer *a)
 
 	if (!creation_goes_on(c))
 		return;
-	if (docker_is_ok(a))
+	/* it runs already: the first answer was lost, libcurl asked again */
+	if (docker_is_ok(a) || a->status == NOT_MODIFIED)
 		creation_next(c);
 	else
 		creation_fail(c, runtime_status_of(a), START_FAILED,

@@ -17,6 +17,7 @@ struct creation {
 	struct list link;
 	struct timer timer;
 	struct docker_call *call; /* that runs and can be given up, or NULL */
+	uint64_t losses;	  /* of Docker's, when it began */
 	unsigned step;
 	bool was_kept;	   /* there is a record */
 	bool is_failing;   /* it is being undone */

@@ -118,7 +118,6 @@ class Tenant(threading.Thread):
 
     def ask(self, what, method, path, body=None, fine=(200, 202, 204), known=(404, 409)):
         """(status, value); status 0: the answer was lost."""
-        docker_goes = self.node.docker_goes
         try:
             status, value = self.node.api.call(method, path, body, timeout=60)
         except LOST:
@@ -126,10 +125,9 @@ class Tenant(threading.Thread):
             return 0, None
         self.noted(what, status)
         code = value.get("code", "") if isinstance(value, dict) else ""
-        # a daemon that ends answers with whatever has broken first, and on a loaded
-        # machine the program below it gives up a pause
-        its_own = status == 500 and code.startswith(("DOCKER::", "VOLUME::", "SNAPSHOT::")) and (
-            docker_goes or self.node.docker_goes or "OCI runtime" in value["message"])
+        # on a loaded machine the program below the daemon gives up a pause
+        its_own = status == 500 and code.startswith(("DOCKER::", "VOLUME::", "SNAPSHOT::")) and \
+            "OCI runtime" in value["message"]
         if status not in fine and status not in known and not its_own and not (
                 status in (502, 503) and code):
             self.complaints.append(f"{what}: {method} {path}: {status} {value}")
@@ -272,7 +270,7 @@ class Tenant(threading.Thread):
 
     def call(self, box):
         """An injected call; whether it carried the right credential, the origin knows."""
-        if box.secret.values != [None]:
+        if None not in box.secret.values:
             return self.command(box, f"curl -s -m 8 -o /dev/null -w '%{{http_code}}' "
                                      f"https://{ALLOWED}/inj/{box.tag}; true")
         return None
@@ -361,7 +359,6 @@ def children(daemon, name):
 class Disturber:
     def __init__(self, node, seed):
         self.node, self.random, self.done = node, random.Random(seed), []
-        node.docker_goes = False
 
     def kill(self, role):
         for pid in children(self.node.lab.daemon, role):
@@ -381,13 +378,12 @@ class Disturber:
         lab.start()
 
     def docker(self, sig):
-        docker, self.node.docker_goes = self.node.docker, True
+        docker = self.node.docker
         docker.kill() if sig == signal.SIGKILL else docker.stop()
         time.sleep(self.random.random() * 2)
         for again in (True, True, False):  # a loaded machine may take it too long
             try:
                 docker.start()
-                self.node.docker_goes = False
                 return
             except AssertionError:
                 if not again:

@@ -2,7 +2,8 @@
 /* runtime_rig.h - the whole control role (rig.h) with a Docker daemon that is a
  * thread for each connection and knows one container
  *
- * Requests are counted; one of them can be refused, or done and not answered.
+ * Requests are counted; one of them can be refused, done and not answered, or
+ * be the one at which the daemon goes.
  * The container's process is in a network namespace of its own behind a bridge,
  * so that its port is really found.
  */
@@ -21,7 +22,26 @@
 
 enum { SKIPPED = 77, STEPS_MOST = 64, PORT = 8099 };
 
+/* What becomes of the request at .fail_at. */
+enum how {
+	HOW_REFUSED, /* zero */
+	HOW_UNKNOWN,
+	HOW_CONFLICTS,
+	HOW_NUM_ALIVE, /* from here on the daemon is lost */
+	HOW_DYING = HOW_NUM_ALIVE,
+	HOW_REPLACED,
+	HOW_KILLING, /* of the look: the container has ended */
+	HOW_DONE,    /* and not answered, by one that ends */
+	HOW_RESET,
+	HOW_MID_HEAD,
+	HOW_MID_BODY,
+	HOW_SILENT,
+	HOW_GONE,
+	HOW_NUM,
+};
+
 static struct {
+	enum how how;
 	char path[64], id[64], container[16], network[4096];
 	unsigned containers; /* made so far: no two have the same id */
 	pthread_mutex_t lock;
@@ -29,7 +49,10 @@ static struct {
 	pid_t guest;
 	bool has_container, has_helper;
 	unsigned requests, fail_at, hold_at;
-	bool is_holding; /* the request was done and waits */
+	bool spares_removals;	    /* they are not counted either */
+	const char *says, *version; /* of the refusal, of the API */
+	bool is_gone;		    /* nor serves the connections that it has */
+	bool is_holding;	    /* the request was done and waits */
 	unsigned removed, placed, images_removed;
 	const char *user; /* of the image */
 	bool has_volume, volumes_fail;
@@ -144,6 +167,9 @@ RIG void answer_container(int fd, const char *method, const char *path,
 	if (is_of_helper(path)) {
 		engine.has_helper = strcmp(method, "DELETE") != 0;
 		say(fd, engine.has_helper ? 201 : 204, "{\"Id\":\"k1\"}");
+	} else if (name && engine.has_container &&
+		   span_starts(span_str(name + 13), span_str(engine.id))) {
+		say(fd, 409, "{\"message\":\"the name is in use\"}");
 	} else if (name) {
 		engine.has_container = true;
 		snprintf(engine.id, sizeof(engine.id), "%.36s", name + 13);
@@ -207,8 +233,10 @@ RIG void answer(int fd, const char *method, const char *path, char *body,
 		size_t size)
 {
 	if (strstr(path, "/version")) {
-		say(fd, 200,
-		    "{\"ApiVersion\":\"1.41\",\"MinAPIVersion\":\"1.12\"}");
+		snprintf(body, size,
+			 "{\"ApiVersion\":\"%s\",\"MinAPIVersion\":\"1.12\"}",
+			 engine.version ? engine.version : "1.41");
+		say(fd, 200, body);
 	} else if (strstr(path, "/networks/create")) {
 		snprintf(engine.network, sizeof(engine.network), "%s", body);
 		say(fd, 201, "{\"Id\":\"n1\"}");
@@ -240,6 +268,86 @@ RIG bool is_counted(const char *method, const char *path)
 	       strstr(path, "/volumes/create");
 }
 
+/* No more connections: it is on its way down, or not there. */
+RIG void engine_close(bool closes)
+{
+	char aside[80];
+
+	engine.is_gone &= closes;
+	snprintf(aside, sizeof(aside), "%s.aside", engine.path);
+	(void)!rename(closes ? engine.path : aside,
+		      closes ? aside : engine.path);
+}
+
+/* As a process that ends breaks them. */
+RIG void engine_break_events(void)
+{
+	if (engine.events_fd >= 0)
+		shutdown(engine.events_fd, SHUT_RDWR);
+}
+
+RIG void say_broken(int fd, const char *text)
+{
+	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+/* False: the connection ends. */
+RIG bool answer_badly(int fd, const char *method, const char *path, char *body,
+		      size_t size)
+{
+	switch (engine.how) {
+	case HOW_UNKNOWN:
+		say(fd, 404, "{\"message\":\"injected\"}");
+		return true;
+	case HOW_CONFLICTS:
+		say(fd, 409, "{\"message\":\"injected\"}");
+		return true;
+	case HOW_DYING:
+		engine_close(true);
+		break;
+	case HOW_REPLACED:
+		engine_break_events();
+		break;
+	case HOW_KILLING:
+		engine_close(true);
+		say(fd, 200,
+		    "{\"Config\":{},\"Mountpoint\":\"/"
+		    "v\",\"Id\":\"c\",\"State\""
+		    ":{\"Running\":false,\"Pid\":0,\"ExitCode\":137}}");
+		return true;
+	case HOW_MID_HEAD:
+		say_broken(fd, "HTTP/1.1 500 Internal Server Er");
+		return false;
+	case HOW_MID_BODY:
+		say_broken(fd, "HTTP/1.1 500 X\r\nContent-Type: "
+			       "application/json\r\nContent-Length: 99\r\n"
+			       "\r\n{\"message\":\"inj");
+		return false;
+	case HOW_SILENT:
+		engine.is_holding = true;
+		while (engine.is_holding)
+			pthread_cond_wait(&engine.released, &engine.lock);
+		return false;
+	case HOW_GONE:
+		engine.is_gone = true;
+		engine_close(true);
+		engine_break_events();
+		return false;
+	case HOW_DONE:
+		answer(-1, method, path, body, size);
+		engine_break_events();
+		return false;
+	case HOW_RESET:
+		return false;
+	default:
+		break;
+	}
+	snprintf(body, size, "{\"message\":\"%s\"}",
+		 engine.says ? engine.says : "injected");
+	say(fd, 500, body);
+	return true;
+}
+
 /* False: the connection ends. */
 RIG bool serve(int fd, const char *method, const char *path, char *body,
 	       size_t size)
@@ -252,9 +360,15 @@ RIG bool serve(int fd, const char *method, const char *path, char *body,
 		return false;
 	}
 	pthread_mutex_lock(&engine.lock);
+	if (engine.spares_removals && !strcmp(method, "DELETE"))
+		counted = false;
 	number = counted ? ++engine.requests : 0;
+	if (engine.is_gone) {
+		pthread_mutex_unlock(&engine.lock);
+		return false;
+	}
 	if (number && number == engine.fail_at) {
-		say(fd, 500, "{\"message\":\"injected\"}");
+		goes_on = answer_badly(fd, method, path, body, size);
 	} else if (number && number == engine.hold_at) {
 		/* done, but nobody hears of it before they are gone */
 		engine.is_holding = true;
@@ -335,6 +449,9 @@ RIG void engine_reset(void)
 	pthread_mutex_lock(&engine.lock);
 	engine.requests = engine.fail_at = engine.hold_at = 0;
 	engine.removed = engine.placed = 0;
+	engine.how = HOW_REFUSED;
+	engine.spares_removals = false;
+	engine.says = NULL;
 	engine.user = "";
 	pthread_mutex_unlock(&engine.lock);
 }

@@ -162,6 +162,9 @@ static bool answer(int fd, const char *path)
 			 "{\"message\":\"the name\\u0007 is taken\\nby x\"}");
 	} else if (strstr(path, "/rude")) {
 		say_reply(fd, 500, "text/plain", "oops");
+	} else if (strstr(path, "/_ping")) {
+		usleep(20 * 1000);
+		say_reply(fd, 200, "text/plain", "OK");
 	} else if (strstr(path, "/huge")) {
 		answer_huge(fd);
 	} else if (strstr(path, "/long-head")) {
@@ -256,7 +259,7 @@ static bool client_answer(struct client *c, const char *path)
 	e->busy++;
 	e->most_busy = MAX(e->most_busy, e->busy);
 	pthread_mutex_unlock(&e->lock);
-	if (strstr(path, "/ok/late"))
+	if (strstr(path, "/late"))
 		usleep(50 * 1000);
 	/* before the client can know and ask again */
 	pthread_mutex_lock(&e->lock);
@@ -674,6 +677,63 @@ static void no_daemon__is_said_and_a_new_one_is_found(void **state)
 	assert_int_equal(get(e, "/ok").status, 200);
 }
 
+static bool is_asked_for(struct engine *e, const char *what)
+{
+	bool is;
+
+	pthread_mutex_lock(&e->lock);
+	is = strstr(e->last, what) != NULL;
+	pthread_mutex_unlock(&e->lock);
+	return is;
+}
+
+/* One on its way down serves the connections that it has. */
+static void failures__are_of_a_daemon_that_stays(void **state)
+{
+	struct result r = { 0 }, other = { 0 };
+	struct engine *e = *state;
+
+	assert_int_equal(get(e, "/rude").status, 500);
+	assert_true(is_asked_for(e, "GET /_ping "));
+	assert_int_equal(docker_losses(e->docker), 0);
+	engine_stop(e);
+	r = get(e, "/refused"); /* no failure of its own */
+	assert_int_equal(r.status, 409);
+	r = get(e, "/rude");
+	assert_int_equal(r.status, -ECONNRESET);
+	assert_string_equal(r.message, "the Docker daemon went away");
+	assert_int_equal(r.body_len, 0);
+	engine_listen(e);
+	assert_int_equal(get(e, "/rude").status, 500);
+	/* another one answers the knock */
+	r = (struct result){ 0 };
+	(void)docker_ask(e->docker, "GET", "/rude/late", SPAN_NONE, on_answer,
+			 &r);
+	(void)docker_follow(e->docker, "/events-end", on_line, on_answer,
+			    &other);
+	UNTIL(e, r.count && other.count);
+	assert_int_equal(other.status, 200);
+	assert_int_equal(r.status, -ECONNRESET);
+}
+
+static void failures__that_are_doubted_can_be_given_up(void **state)
+{
+	struct engine *e = *state;
+	struct result r = { 0 };
+	struct docker_call *call;
+
+	call = docker_ask(e->docker, "GET", "/rude", SPAN_NONE, on_answer, &r);
+	UNTIL(e, is_asked_for(e, "GET /_ping "));
+	docker_cancel(call);
+	(void)get(e, "/ok/late");
+	assert_int_equal(r.count, 0);
+	(void)docker_ask(e->docker, "GET", "/rude", SPAN_NONE, on_answer, &r);
+	UNTIL(e, is_asked_for(e, "GET /_ping "));
+	e->docker = docker_free(e->docker);
+	assert_int_equal(r.count, 1);
+	assert_int_equal(r.status, -ECANCELED);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -689,6 +749,8 @@ int main(void)
 		CASE(pulls__end_well_or_say_why),
 		CASE(versions__are_agreed_on),
 		CASE(no_daemon__is_said_and_a_new_one_is_found),
+		CASE(failures__are_of_a_daemon_that_stays),
+		CASE(failures__that_are_doubted_can_be_given_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

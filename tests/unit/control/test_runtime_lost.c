@@ -3,10 +3,14 @@
  * sandbox: what was answered for holds, what was refused has left nothing
  */
 
+#include "src/control/docker/docker.h"
 #include "src/control/lifecycle/network.h"
 #include "tests/unit/control/runtime_rig.h"
 
 enum { COMMITS_MOST = 32 };
+
+/* image; volume, helper, files; container, start, inspect */
+enum { LOOK = 7 };
 
 static struct box *the_box(struct rig *rig)
 {
@@ -108,6 +112,76 @@ static void creations__that_a_vault_cuts_short_leave_nothing(void **state)
 	/* record, policy, registration, container, port, running */
 	assert_in_range(n, 7, COMMITS_MOST - 1);
 	assert_int_equal(status, 202);
+}
+
+/* libcurl asks again when a connection that had served before breaks. */
+static bool may_be_retried(int how)
+{
+	return how == HOW_RESET || how == HOW_MID_HEAD || how == HOW_DONE;
+}
+
+/* Docker goes at each request of a creation, in every way: that is no fault of
+ * the sandbox, and what was begun is not forgotten. */
+static void creations__need_a_docker_that_stays(void **state)
+{
+	struct rig *rig = *state;
+	unsigned n, status = 0, lost = 0;
+	struct lifecycle *l;
+	char text[4096];
+	int how;
+
+	for (how = HOW_REFUSED; how < HOW_NUM; how++) {
+		l = rig->control->lifecycle;
+		docker_set_silence(l->docker, how == HOW_SILENT ? 200 : 5000);
+		for (n = how == HOW_KILLING ? LOOK : 1; n < STEPS_MOST; n++) {
+			RIG_UNTIL(rig, is_connected(rig) && engine_tells() &&
+					       nothing_is_left(rig));
+			kit_forget(&l->runtime->kit);
+			engine_reset();
+			engine.spares_removals = true; /* of the one before */
+			engine.fail_at = n;
+			engine.how = (enum how)how;
+			status = call(rig, "POST", "/v1/sandboxes", BODY, text);
+			engine_let_go();
+			engine_close(false);
+			engine.fail_at = 0;
+			if (engine.requests < n) { /* it was made before */
+				if (status != 202)
+					fail_msg("way %d, request %u: %s", how,
+						 n, text);
+				break;
+			}
+			if (how >= HOW_NUM_ALIVE && status != 503 &&
+			    (!may_be_retried(how) || status != 202))
+				fail_msg("way %d, request %u: %s", how, n,
+					 text);
+			lost += how >= HOW_NUM_ALIVE && status == 503;
+			if (status == 202) { /* the image was pulled */
+				assert_true(how == HOW_UNKNOWN ||
+					    may_be_retried(how));
+				assert_in_range(n, 1,
+						how == HOW_UNKNOWN ? 1 : LOOK);
+				assert_int_equal(call(rig, "DELETE",
+						      path_of(""), "", text),
+						 204);
+			} else {
+				assert_true(status >= 500);
+				assert_non_null(strstr(text, "\"DOCKER::"));
+			}
+			/* what could not be removed is tried again */
+			timer_start(&l->runtime->expiry, 0);
+		}
+		assert_int_equal(status, 202);
+		assert_int_equal(call(rig, "DELETE", path_of(""), "", text),
+				 204);
+		RIG_UNTIL(rig, nothing_is_left(rig));
+		/* whose addresses do not rest */
+		role_stop(rig);
+		role_start(rig);
+	}
+	/* dying, replaced, mid body, silent, gone; killing; done at creation */
+	assert_in_range(lost, 5 * LOOK + 1 + 1,
+			LOOK * (HOW_NUM - HOW_NUM_ALIVE));
 }
 
 /* Who is cut off is gone already; the next gateway hears nothing of it. */
@@ -398,6 +472,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			creations__that_a_vault_cuts_short_leave_nothing,
 			set_up, rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			creations__need_a_docker_that_stays, set_up,
+			rig_tear_down),
 		cmocka_unit_test_setup_teardown(removals__need_no_gateway,
 						set_up, rig_tear_down),
 		cmocka_unit_test_setup_teardown(creations__need_a_gateway,
