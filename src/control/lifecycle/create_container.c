@@ -239,6 +239,28 @@ void step_place(struct creation *c)
 
 /* -- started -------------------------------------------------------------- */
 
+/* Docker 26 and newer opens the subPath of a volume only now, and answers 500,
+ * whatever was wrong with it. */
+static bool is_sub_path_fault(const struct creation *c,
+			      const struct docker_answer *a)
+{
+	static const char *const said[] = {
+		"escapes the base directory",
+		"cannot access path ",
+		"resolving symlinks in combined path",
+		"openat2 ",
+	};
+	bool has_any = false, is_said = false;
+	unsigned i;
+
+	for (i = 0; i < c->q->volume_count; i++)
+		has_any |= c->q->volumes[i].kind == VOLUME_NAMED &&
+			   c->q->volumes[i].sub_path.len;
+	for (i = 0; i < ARRAY_LEN(said); i++)
+		is_said |= strstr(a->message, said[i]) != NULL;
+	return has_any && is_said && a->status >= 400;
+}
+
 static void on_started(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
@@ -248,6 +270,10 @@ static void on_started(void *ctx, const struct docker_answer *a)
 	/* it runs already: the first answer was lost, libcurl asked again */
 	if (docker_is_ok(a) || a->status == NOT_MODIFIED)
 		creation_next(c);
+	else if (is_sub_path_fault(c, a))
+		creation_fail(c, 400, "VOLUME::INVALID_SUB_PATH",
+			      "the subPath of a volume leads out of it, or is "
+			      "not there");
 	else
 		creation_fail(c, runtime_status_of(a), START_FAILED,
 			      "the container could not be started: %s",

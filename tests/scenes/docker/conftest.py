@@ -4,6 +4,9 @@
     def test_x(node):
         id = node.api.create()["id"]
         node.docker.inside(id, "curl", ...)
+
+SALLYPORT_DOCKER: a folder with another Docker than that of the machine (dockerd,
+docker-proxy, docker-init, containerd, its shim, runc), which goes before PATH.
 """
 import os
 import shutil
@@ -14,6 +17,8 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+if os.environ.get("SALLYPORT_DOCKER"):
+    os.environ["PATH"] = f"{os.environ['SALLYPORT_DOCKER']}:{os.environ['PATH']}"
 from node import open_node  # noqa: E402
 
 

@@ -246,12 +246,18 @@ def test_a_folder_of_a_volume(node):
     read = part("in/deep", readOnly=True)["id"]
     assert node.docker.inside(read, "touch", "/s/z").returncode != 0
     before = node.docker.containers()
-    for path in ("out", "out/etc", "over", "none", "in/none"):
+    is_old = node.docker.api_version() < (1, 45)
+    # a newer daemon follows a link that stays inside, as it opens what it mounts
+    for path in ("out", "out/etc", "none", "in/none", *(["over"] if is_old else [])):
         refused = part(path, expect=400)
         assert refused["code"] == "VOLUME::INVALID_SUB_PATH", refused
     assert node.docker.containers() == before
-    if node.docker.api_version() < (1, 45):
+    if is_old:
         only_without_detours(node)
+    else:
+        over = part("over")["id"]
+        assert node.docker.inside(over, "ls", "/s").stdout == "deep\n"
+        node.api.delete(over)
     for one in (box, read, other):
         node.api.delete(one)
         assert node.remains(one) == []

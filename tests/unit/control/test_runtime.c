@@ -75,6 +75,50 @@ static void creations__place_a_folder_for_other_users(void **state)
 	RIG_UNTIL(rig, nothing_is_left(rig));
 }
 
+/* Docker from 26.0 on says so when it starts the container, and with 500. */
+static void sub_paths__that_docker_refuses_are_the_clients(void **state)
+{
+	static const char *const said[] = {
+		"path concatenation escapes the base directory, base: /v",
+		"cannot access path /v/s: lstat /v/s: no such file",
+		"error while resolving symlinks in combined path /v/s",
+		"openat2 s: too many levels of symbolic links",
+		"anything else",
+	};
+	static const char body[] =
+		"{\"image\":{\"uri\":\"i:1\"},\"entrypoint\":[\"x\"],"
+		"\"resourceLimits\":{},\"volumes\":[{\"name\":\"v\","
+		"\"mountPath\":\"/v\",%s\"pvc\":{\"claimName\":\"vol\","
+		"\"deleteOnSandboxTermination\":true}}]}";
+	struct rig *rig = *state;
+	char text[4096], request[1024];
+	bool is_fault;
+	unsigned i;
+
+	role_stop(rig);
+	engine.version = "1.45";
+	role_start(rig);
+	for (i = 0; i < 2 * ARRAY_LEN(said); i++) {
+		RIG_UNTIL(rig, nothing_is_left(rig));
+		kit_forget(&rig->control->lifecycle->runtime->kit);
+		engine_reset();
+		engine.spares_removals = true;
+		/* image; volume; volume, helper, files; container, start */
+		engine.fail_at = 7;
+		engine.says = said[i / 2];
+		is_fault = i % 2 && i / 2 < ARRAY_LEN(said) - 1;
+		snprintf(request, sizeof(request), body,
+			 i % 2 ? "\"subPath\":\"s\"," : "");
+		assert_int_equal(
+			call(rig, "POST", "/v1/sandboxes", request, text),
+			is_fault ? 400 : 500);
+		assert_non_null(
+			strstr(text, is_fault ? "\"VOLUME::INVALID_SUB_PATH\""
+					      : said[i / 2]));
+	}
+	engine.version = NULL;
+}
+
 /* The daemon does what it was asked for, after the process has gone. */
 static void creations__cut_short_anywhere_leave_nothing(void **state)
 {
@@ -142,6 +186,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			creations__that_fail_anywhere_leave_nothing, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			sub_paths__that_docker_refuses_are_the_clients, set_up,
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			creations__cut_short_anywhere_leave_nothing, set_up,
