@@ -4,10 +4,16 @@
  * A label is read from its end, since ids contain dashes themselves: a
  * signature has its own form (eight hex digits and a key's id) that no port
  * has, so a label is never both.
+ *
+ * execd is a way to every port of the sandbox's loopback, and clients that put
+ * URLs together by hand take it: "{execd}/proxy/{port}". Two of these are not
+ * there: execd's own, and that of the egress API, which is no process inside.
+ * Such a path is that of the port itself, with the port's own demands.
  */
 
 #include "gateway/ingress/ingress_route.h"
 
+#include "gateway/ingress/ingress_access.h"
 #include "src/base/chars.h"
 #include "src/wire/h1.h"
 
@@ -198,6 +204,25 @@ static enum ingress_error uri_parse(struct span path, struct ingress_route *ret)
 	return INGRESS_OK;
 }
 
+/* A signature is one for a port: nothing leads on from there. */
+static void detour_take(struct ingress_route *r)
+{
+	struct span rest = r->path, port;
+	uint16_t number;
+
+	while (r->port == INGRESS_PORT_EXECD && !r->signature.len &&
+	       span_eq(cut_segment(&rest), SPAN("proxy"))) {
+		port = cut_segment(&rest);
+		if (!is_number(port) || !port_parse(port, &number) ||
+		    (number != INGRESS_PORT_EXECD &&
+		     number != INGRESS_PORT_EGRESS))
+			return;
+		r->port = number;
+		r->prefix.len += r->path.len - rest.len;
+		r->path = r->plain_path = rest;
+	}
+}
+
 static struct span named_route(const struct h1_request *head)
 {
 	const struct header *h;
@@ -209,8 +234,8 @@ static struct span named_route(const struct h1_request *head)
 	return h ? h->value : SPAN_NONE;
 }
 
-enum ingress_error ingress_route_parse(const struct h1_request *head,
-				       struct ingress_route *ret)
+static enum ingress_error route_parse(const struct h1_request *head,
+				      struct ingress_route *ret)
 {
 	struct span named = named_route(head), host = head->authority;
 	enum ingress_error e;
@@ -231,6 +256,16 @@ enum ingress_error ingress_route_parse(const struct h1_request *head,
 		return e;
 	*ret = (struct ingress_route){ 0 };
 	return uri_parse(head->path, ret);
+}
+
+enum ingress_error ingress_route_parse(const struct h1_request *head,
+				       struct ingress_route *ret)
+{
+	enum ingress_error e = route_parse(head, ret);
+
+	if (!e)
+		detour_take(ret);
+	return e;
 }
 
 void ingress_route_unsign(struct ingress_route *route)

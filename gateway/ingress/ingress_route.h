@@ -13,6 +13,9 @@
  * like "node-8081". The path keeps its bytes: nothing is decoded. A signature
  * in a uri may be no signature but the client's own path; .plain_path is the
  * path then.
+ *
+ * A path of execd's that leads to it once more, or to the egress API
+ * ("/proxy/18080/policy"), is one of that port.
  */
 #pragma once
 

@@ -32,6 +32,26 @@ def test_execd_behind_its_token(node):
     assert node.api.reach(endpoint["endpoint"], "/ping", endpoint["headers"])[0] == 404
 
 
+def test_by_hand_through_execd(node):
+    """Who takes "{execd}/proxy/{port}" for the way to every port arrives."""
+    box = node.api.create(entrypoint=READER)["id"]
+    execd, egress = (node.api.endpoint(box, port) for port in (44772, 18080))
+
+    def ask(path, *of, **more):
+        headers = {k: v for e in of for k, v in e["headers"].items()}
+        return served(node, execd["endpoint"], path, headers, **more)
+    assert ask("/proxy/8000/file", execd) == (200, "hello\n")
+    assert ask("/proxy/44772/ping", execd)[0] == 200
+    assert ask("/proxy/44772/proxy/8000/file", execd) == (200, "hello\n")
+    status, text = ask("/proxy/18080/policy", execd, egress)
+    assert (status, '"defaultAction":"deny"' in text) == (200, True), text
+    # each asks for its own token
+    assert [ask(path)[0] for path in ("/proxy/8000/file", "/proxy/44772/ping")] == [401, 401]
+    assert ask("/proxy/18080/policy", execd)[0] == 401
+    assert ask("/proxy/18080/policy", egress)[0] == 200
+    node.api.delete(box)
+
+
 def test_a_port_by_both_ways(node):
     box = node.api.create(entrypoint=READER)["id"]
     at = node.api.endpoint(box, 8000)
