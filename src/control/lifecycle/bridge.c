@@ -29,12 +29,18 @@ struct ensuring {
 	void *ctx;
 };
 
+/* What an older network does not have it works without: Docker from 28 on
+ * announces the addresses of a container while its port is not in the lock yet.
+ * Nobody needs to hear them, as an address goes with a hardware address here.
+ */
 static const struct {
 	const char *name, *value;
+	bool is_vital;
 } options[] = {
-	{ "com.docker.network.bridge.name", CONFIG_BRIDGE },
-	{ "com.docker.network.bridge.enable_icc", "false" },
-	{ "com.docker.network.bridge.enable_ip_masquerade", "false" },
+	{ "com.docker.network.bridge.name", CONFIG_BRIDGE, true },
+	{ "com.docker.network.bridge.enable_icc", "false", true },
+	{ "com.docker.network.bridge.enable_ip_masquerade", "false", true },
+	{ "com.docker.network.advertise_addr_nmsgs", "0", false },
 };
 
 static void ensuring_end(struct ensuring *e, const char *why)
@@ -127,7 +133,8 @@ static const char *network_fault(const struct json *j, const struct network *n)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(options); i++)
-		if (!span_eq(json_text(json_find(have, options[i].name)),
+		if (options[i].is_vital &&
+		    !span_eq(json_text(json_find(have, options[i].name)),
 			     span_str(options[i].value)))
 			return options[i].name;
 	if (!has_subnet(j, network_subnet4(n)))
