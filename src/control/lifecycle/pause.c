@@ -4,7 +4,8 @@
  * How it works: each is one call of Docker's, then perhaps a change of the
  * record. The fence is not touched by any of them. A container that is already
  * as it is to be, because the record's change was lost the last time, makes
- * Docker refuse: so it is looked at before the client is refused too.
+ * Docker refuse, and so does one that has ended and the record does not know
+ * yet: so it is looked at before the client is refused too.
  */
 
 #include <stdio.h>
@@ -123,6 +124,10 @@ static void on_looked(void *ctx, const struct docker_answer *a)
 
 	if (is_done(x, a))
 		deed_keep(x);
+	else if (docker_is_ok(a) &&
+		 !json_bool(json_find(json_find(a->json, "State"), "Running")))
+		doing_fail(x, 409, x->deed->wrong_state,
+			   "the container of the sandbox does not run");
 	else
 		doing_end(x, &x->no);
 }

@@ -56,7 +56,7 @@ static struct {
 	unsigned removed, placed, images_removed;
 	const char *user; /* of the image */
 	bool has_volume, volumes_fail;
-	bool is_paused;
+	bool is_paused, has_ended;
 	bool holds_list;    /* its answers are written, and wait */
 	bool tells_nothing; /* of events: the answer ends at once */
 	int events_fd;	    /* of who follows them, or -1 */
@@ -187,6 +187,8 @@ RIG void answer_container(int fd, const char *method, const char *path,
 		engine.has_container = false;
 		engine.removed++;
 		say(fd, 204, "");
+	} else if (engine.has_ended && strstr(path, "pause")) {
+		say(fd, 409, "{\"message\":\"container c is not running\"}");
 	} else if ((strstr(path, "/pause") && engine.is_paused) ||
 		   (strstr(path, "/unpause") && !engine.is_paused)) {
 		say(fd, 409, "{\"message\":\"it is so already\"}");
@@ -200,8 +202,9 @@ RIG void answer_container(int fd, const char *method, const char *path,
 		say(fd, 204, "");
 	} else {
 		snprintf(body, size,
-			 "{\"State\":{\"Running\":true,\"Paused\":%s,\"Pid\":"
+			 "{\"State\":{\"Running\":%s,\"Paused\":%s,\"Pid\":"
 			 "%d}}",
+			 engine.has_ended ? "false" : "true",
 			 engine.is_paused ? "true" : "false", engine.guest);
 		say(fd, 200, body);
 	}

@@ -303,6 +303,11 @@ static void pausing__may_be_asked_again(void **state)
 	engine.is_paused = false;
 	assert_int_equal(call(rig, "POST", path_of("/resume"), "", text), 202);
 	assert_int_equal(the_box(rig)->state, BOX_RUNNING);
+	/* it has ended, and nobody has told of it */
+	engine.has_ended = true;
+	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 409);
+	assert_non_null(strstr(text, "\"DOCKER::SANDBOX_NOT_RUNNING\""));
+	engine.has_ended = false;
 	/* what Docker could not do stays refused */
 	engine.fail_at = engine.requests + 1;
 	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 500);
