@@ -449,6 +449,18 @@ static int read_unknown(struct reading *rd)
 	return 0;
 }
 
+/* Of newer clients: commands to be run as the sandbox comes and goes. Left out
+ * silently they would be missed too late. */
+static int read_hooks(struct reading *rd)
+{
+	const struct json *m = json_find_some(rd->body, "lifecycle");
+
+	if (!m || (json_kind(m) == JSON_KIND_OBJECT && !json_count(m)))
+		return 0;
+	return lifecycle_error_set(rd->no, 400, INVALID,
+				   "lifecycle: this server runs no hooks");
+}
+
 /* What a restart needs of the request and nothing else has: as it came. */
 static int keep_request(struct reading *rd)
 {
@@ -478,7 +490,8 @@ static int (*const readers[])(struct reading *rd) = {
 	read_resources,	       read_metadata,
 	read_extensions,       read_policy,
 	read_credential_proxy, read_secure_access,
-	read_volumes,	       keep_request,
+	read_volumes,	       read_hooks,
+	keep_request,
 };
 
 static int read_all(struct reading *rd)

@@ -143,6 +143,8 @@ static const struct {
 	  "SANDBOX::INVALID_PARAMETER", "needs a networkPolicy" },
 	{ "{" GOOD ",\"platform\":{\"os\":\"windows\"}}", 400,
 	  "SANDBOX::INVALID_PARAMETER", "found \"windows\"" },
+	{ "{" GOOD ",\"lifecycle\":{\"postStart\":{}}}", 400,
+	  "SANDBOX::INVALID_PARAMETER", "runs no hooks" },
 	{ "{" GOOD ",\"extensions\":{\"poolRef\":\"p\"}}", 400,
 	  "SANDBOX::UNSUPPORTED_POOL_REF", "no pools" },
 	{ "{" GOOD ",\"extensions\":{\"access.renew.extend.seconds\":\"299\"}}",
