@@ -35,6 +35,7 @@ int lifecycle_new(struct control *c, struct lifecycle **ret)
 	capturing_init(l);
 	proxies_init(l);
 	lifecycle_secrets_init(&l->secrets);
+	buf_init(&l->description, LIFECYCLE_DESCRIPTION_MAX);
 	r = network_new(&config->subnet4, &config->subnet6, &l->network);
 	if (!r)
 		r = docker_new(c->loop, config->docker_socket, &l->docker);
@@ -76,6 +77,7 @@ struct lifecycle *lifecycle_free(struct lifecycle *l)
 	capturing_fini(l);
 	boxes_fini(&l->boxes);
 	lifecycle_secrets_fini(&l->secrets);
+	buf_fini(&l->description);
 	free(l);
 	return NULL;
 }

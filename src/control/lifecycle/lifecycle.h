@@ -9,12 +9,15 @@
 
 #include <stdbool.h>
 
+#include "src/base/buf.h"
 #include "src/base/list.h"
 #include "src/control/lifecycle/box.h"
 #include "src/control/lifecycle/capture.h"
 #include "src/control/lifecycle/create_request.h"
 #include "src/control/lifecycle/secrets.h"
 #include "src/httpd/httpd.h"
+
+enum { LIFECYCLE_DESCRIPTION_MAX = 1024 * 1024 };
 
 struct control;
 struct docker;
@@ -37,6 +40,7 @@ struct lifecycle {
 	struct list captures_in_work;
 	struct list proxies;
 	unsigned proxy_count;
+	struct buf description; /* api_description.c; empty: not made yet */
 };
 
 #define ROUTE(method, path, auth, handler) httpd_handler handler;

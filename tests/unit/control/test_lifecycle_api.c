@@ -211,6 +211,8 @@ static const struct call *ask(struct rig *rig, const char *method,
 static void key__is_needed(void **state)
 {
 	struct rig *rig = *state;
+	const struct call *c;
+	unsigned i;
 
 	assert_call(ask_as(rig, "", "GET", "/v1/sandboxes", NULL), 401,
 		    "\"MISSING_API_KEY\"");
@@ -230,6 +232,16 @@ static void key__is_needed(void **state)
 	assert_call(ask(rig, "PUT", "/sandboxes", NULL), 405, NULL);
 	assert_call(ask_as(rig, "", "GET", "/health", NULL), 200,
 		    "{\"status\":\"healthy\"}");
+	/* what there is, for who asks without a key; the second time as kept */
+	for (i = 0; i < 2; i++) {
+		c = ask_as(rig, "", "GET",
+			   i ? "/v1/openapi.json" : "/openapi.json", NULL);
+		assert_call(c, 200, "\"operationId\":\"createSandbox\"");
+		assert_true(span_eq(json_text(json_find(c->json, "openapi")),
+				    SPAN("3.1.0")));
+		assert_in_range(json_count(json_find(c->json, "paths")), 15,
+				100);
+	}
 }
 
 static void key__that_nobody_asked_for_is_ignored(void **state)

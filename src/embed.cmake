@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# embed.cmake - files as constants of C: cmake -DOUT=x.c "-DFILES=a.py;b.js" -P
+# embed.cmake - files as constants of C
 #
-# driver.py becomes driver_py[] and driver_py_len.
-file(WRITE ${OUT} "/* made by embed.cmake */\n#include \"src/execd/code/drivers.h\"\n")
+#	cmake -DOUT=x.c -DHEADER=x.h "-DFILES=a.py;b.js" -P embed.cmake
+#
+# driver.py becomes driver_py[] and driver_py_len, which the header declares.
+file(WRITE ${OUT} "/* made by embed.cmake */\n#include \"${HEADER}\"\n")
 foreach(file ${FILES})
 	get_filename_component(name ${file} NAME)
 	string(REPLACE "." "_" name ${name})
