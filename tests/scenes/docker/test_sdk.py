@@ -29,8 +29,10 @@ def sdk(*command, env=None, timeout=1800):
 def there_is(node):
     """Everything that making and removing sandboxes must leave as it was."""
     docker = node.docker
+    images, volumes = (docker.cli(*words, "-q").stdout.split()
+                       for words in (("images",), ("volume", "ls")))
     return (sorted(docker.containers()), sorted(node.registry()), node.policies(),
-            docker.cli("images", "-q").stdout, docker.cli("volume", "ls", "-q").stdout)
+            sorted(images), sorted(volumes))
 
 
 @pytest.mark.parametrize("suite", SUITES)
