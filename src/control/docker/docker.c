@@ -129,9 +129,12 @@ static void call_stop(struct docker_call *call)
 	d->running_count--;
 }
 
-/* Whoever had the other end is gone. */
+/* Whoever had the other end is gone. What we gave up ourselves libcurl calls
+ * broken too. */
 static bool is_loss(const struct docker_call *call, int status)
 {
+	if (!call->fn)
+		return false;
 	switch (-status) {
 	case ENOENT:
 	case ECONNREFUSED:

@@ -625,6 +625,28 @@ static void cancelled__is_answered_no_more(void **state)
 	assert_int_equal(other.status, -ECANCELED);
 }
 
+/* From inside libcurl, which finds something of it before it is swept. */
+static void cancelled__has_not_broken(void **state)
+{
+	struct result one = { 0 }, other = { 0 };
+	struct engine *e = *state;
+	uint64_t end;
+
+	other.victim = docker_follow(e->docker, "/events/late", on_line,
+				     on_answer, &one);
+	one.victim = docker_follow(e->docker, "/events/late", on_line,
+				   on_answer, &other);
+	for (end = clock_ms() + 20; clock_ms() < end; usleep(200))
+		loop_run_once(e->loop, false);
+	usleep(100 * 1000); /* both speak, nobody listens */
+	UNTIL(e, one.line_count || other.line_count);
+	for (end = clock_ms() + 20; clock_ms() < end; usleep(200))
+		loop_run_once(e->loop, false);
+	assert_true(!one.line_count != !other.line_count);
+	assert_int_equal(one.count + other.count, 0);
+	assert_int_equal(docker_losses(e->docker), 0);
+}
+
 static void pulls__end_well_or_say_why(void **state)
 {
 	struct engine *e = *state;
@@ -746,6 +768,7 @@ int main(void)
 		CASE(many__wait_for_each_other),
 		CASE(lines__come_as_they_are_told),
 		CASE(cancelled__is_answered_no_more),
+		CASE(cancelled__has_not_broken),
 		CASE(pulls__end_well_or_say_why),
 		CASE(versions__are_agreed_on),
 		CASE(no_daemon__is_said_and_a_new_one_is_found),
