@@ -9,7 +9,9 @@
  *
  * What was read stays mapped, and counts as our memory, for as long as nobody
  * says otherwise: after large values, or many, it is given up at the end of the
- * reading. It stays in the page cache, for the next.
+ * reading. It stays in the page cache, for the next. Writing reads as well: the
+ * pages that it copies, and the list of those that are free. Where they lie only
+ * LMDB knows, so at rest it is made to map the file anew.
  *
  * A data file that is there is whole: LMDB writes the two meta pages of a new
  * one with a call that a signal may end after the first, so it does that under
@@ -315,6 +317,13 @@ int store_each(struct store *s, store_each_fn *fn, void *ctx)
 	}
 	mdb_cursor_close(cursor);
 	return r == STORE_E_ABSENT ? 0 : r;
+}
+
+/* Without the map nothing could be read: better begin anew. */
+void store_rest(struct store *s)
+{
+	must(!s->reading);
+	must(mdb_env_set_mapsize(s->env, s->map_bytes) == MDB_SUCCESS);
 }
 
 static int map_grow(struct store *s)

@@ -31,6 +31,10 @@ WUNRES int store_open(const char *folder, bool create, size_t map_bytes,
 /* NULL is fine; returns NULL. */
 struct store *store_free(struct store *s);
 
+/* Nobody asks for a while: gives back what is mapped of the file. Neither while
+ * reading nor from a writing function. */
+void store_rest(struct store *s);
+
 /* Reading: what find and each give is borrowed until store_read_end(). */
 WUNRES int store_read_begin(struct store *s);
 void store_read_end(struct store *s);

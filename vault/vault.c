@@ -163,6 +163,11 @@ struct vault *vault_close(struct vault *v)
 	return NULL;
 }
 
+void vault_rest(struct vault *v)
+{
+	store_rest(v->store);
+}
+
 /* -- init ---------------------------------------------------------------- */
 
 static int init_write(void *ctx, struct store_txn *st)

@@ -121,6 +121,8 @@ WUNRES int vault_next(struct vault *v, struct span scope, uint8_t kind,
 /* The same through all scopes in order, from behind (scope, after). */
 WUNRES int vault_next_any(struct vault *v, struct span scope, uint8_t kind,
 			  struct span after, struct vault_item *ret);
+/* Nobody asks for a while: memory that can be read again is given back. */
+void vault_rest(struct vault *v);
 /* 0 for a scope that never was written. */
 uint64_t vault_revision(struct vault *v, struct span scope);
 /* Does a binding of the scope name the credential? */

@@ -70,7 +70,9 @@ static void peer_close(struct peer *p)
 /* What transactions and readings needed for a moment. */
 static void on_rest(struct timer *t)
 {
-	(void)t;
+	struct vault_role *role = container_of(t, struct vault_role, rest);
+
+	vault_rest(role->vault);
 	heap_trim();
 }
 

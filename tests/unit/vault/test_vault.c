@@ -3,6 +3,9 @@
 
 #include "tests/unit/vault/fixture.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "src/base/clock.h"
 #include "src/base/span.h"
 
@@ -22,6 +25,47 @@ static void vault__gives_back_what_was_put(void **state)
 	fixture_open(f);
 	assert_int_equal(get(f, "", "github", "s3cret-value"), 0);
 	assert_int_equal(get(f, "box-1", "github", "another"), 0);
+}
+
+/* KiB of the data file that count as our memory. */
+static unsigned mapped(void)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	unsigned kib = 0, of_it;
+	bool ours = false;
+	char line[512];
+
+	must(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strstr(line, "data.mdb")) {
+			ours = true;
+		} else if (ours && sscanf(line, "Rss: %u kB", &of_it) == 1) {
+			kib += of_it;
+			ours = false;
+		}
+	}
+	(void)fclose(f);
+	return kib;
+}
+
+/* What was written was read as well, and stays mapped until it rests. */
+static void vault__gives_back_what_it_mapped(void **state)
+{
+	struct fixture *f = *state;
+	char name[16];
+	unsigned i;
+
+	for (i = 0; i < 300; i++) {
+		(void)snprintf(name, sizeof(name), "name-%u", i);
+		put(f, "", name, "a value that takes its room");
+	}
+	assert_true(mapped() > 64);
+	vault_rest(f->v);
+	assert_true(mapped() <= 64);
+	assert_int_equal(get(f, "", "name-7", "a value that takes its room"),
+			 0);
+	put(f, "", "name-7", "another");
+	assert_int_equal(get(f, "", "name-7", "another"), 0);
 }
 
 static void vault__counts_revisions_per_scope(void **state)
@@ -362,6 +406,7 @@ int main(void)
 					vault_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(gives_back_what_was_put),
+		CASE(gives_back_what_it_mapped),
 		CASE(counts_revisions_per_scope),
 		CASE(refuses_an_unexpected_revision),
 		CASE(commits_all_or_nothing),
