@@ -226,6 +226,7 @@ struct event_stream *event_stream_new(struct execd *e, struct httpd_request *r,
 	timer_init(&s->timer, e->loop, on_timer);
 	httpd_set_user(r, s);
 	httpd_set_header(r, "Cache-Control", SPAN("no-cache"));
+	httpd_set_header(r, "Connection", SPAN("keep-alive"));
 	httpd_set_header(r, "X-Accel-Buffering", SPAN("no"));
 	httpd_stream_start(r, 200, "text/event-stream", on_gone);
 	httpd_stream_set_room(r, FULL_BYTES);

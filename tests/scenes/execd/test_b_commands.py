@@ -29,6 +29,7 @@ def test_the_stream_is_as_the_contract_has_it(execd):
     run = execd.run("echo hi; sleep 0.05; echo no >&2")
     assert run.headers["content-type"] == "text/event-stream"
     assert run.headers["cache-control"] == "no-cache"
+    assert run.headers["connection"] == "keep-alive"
     assert run.headers["x-accel-buffering"] == "no"
     assert run.headers["transfer-encoding"] == "chunked"
     assert ID.match(run.id)

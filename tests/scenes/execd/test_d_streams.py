@@ -211,7 +211,8 @@ def test_head_and_old_clients(execd):
             break
         data += got
     head, _, rest = data.partition(b"\r\n\r\n")
-    assert b"chunked" not in head
+    assert b"chunked" not in head and head.lower().count(b"connection: ") == 1
+    assert b"Connection: close" in head
     assert rest.endswith(b'"traceback":["exit status 2"]}}\n\n')
     background = execd.run("echo x", background=True).id
     execd.wait_finished(background)
