@@ -24,6 +24,9 @@
 #include <unistd.h>
 
 enum { EXIT_FAILED = 127, FIRST_FREE = 3 };
+/* In thousandths of the memory there is (proc_pid_oom_score_adj(5)): half of it
+ * is more than the daemon ever has. */
+enum { OOM_STEP = 500, OOM_MAX = 1000 };
 
 static const char path_usual[] =
 	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -133,6 +136,29 @@ static bool user_become(const struct child_user *user)
 	       !setresuid(user->uid, user->uid, user->uid);
 }
 
+/* Where memory is short the kernel kills the largest, and among small programs
+ * that fill a tmpfs the daemon is the largest: with it goes the container. So
+ * programs go first. Who may not say so (a daemon that is not root: it may not
+ * be looked into, and its children are like it until they are programs) lets it
+ * be; lowering it again is the program's own business. */
+static void memory_goes_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[16] = "";
+	long now;
+	int len;
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0) {
+		now = strtol(text, NULL, 10);
+		now = now > OOM_MAX - OOM_STEP ? OOM_MAX : now + OOM_STEP;
+		len = snprintf(text, sizeof(text), "%ld", now);
+		(void)!write(fd, text, (size_t)len);
+	}
+	(void)close(fd);
+}
+
 static const char *path_of(const char *const *env)
 {
 	for (; *env; env++)
@@ -185,6 +211,7 @@ void child_become(const struct child_spec *spec, const struct child_user *user,
 	signals_reset();
 	if (!descriptors_set(spec, user) || !group_lead(spec))
 		fail(report, CHILD_STAGE_FILES);
+	memory_goes_first();
 	if (files->rlim_max)
 		(void)setrlimit(RLIMIT_NOFILE, files);
 	if (spec->enter) {

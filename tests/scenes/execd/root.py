@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""root.py - the daemon in a root folder that imitates a distribution
+"""root.py - the daemon in a root folder that imitates a distribution, or a cgroup
 
 RootBox lays an overlay over this machine's root in a mount namespace of its own,
 changes it by a shell script (with $M as the new root), and starts the daemon there
 behind chroot. Nothing is left of it afterwards. Clients run inside by POST /command.
 """
 import shlex
+from pathlib import Path
 
 from box import EXECD, Box
 
@@ -52,3 +53,22 @@ class RootBox(Box):
         out = "\n".join(f["text"] for f in frames if f["type"] in ("stdout", "stderr"))
         last = frames[-1]
         return (0 if last["type"] == "execution_complete" else int(last["error"]["evalue"])), out
+
+
+V1 = Path("/sys/fs/cgroup/memory")
+V2 = Path("/sys/fs/cgroup")
+
+
+def cgroup_of_64_mib(name):
+    """A fresh memory cgroup with a limit, or None where none can be made."""
+    for base, limit in ((V1, "memory.limit_in_bytes"), (V2, "memory.max")):
+        folder = base / name
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        if (folder / limit).exists():
+            (folder / limit).write_text(str(64 << 20))
+            return folder
+        folder.rmdir()
+    return None

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -11,7 +12,9 @@ import time
 
 import pytest
 
+from box import EXECD, Box
 from execd import Run, pid_lives, wait_for
+from root import cgroup_of_64_mib
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -191,6 +194,46 @@ def test_a_full_disk(start_execd, tmp_path):
     # foreground commands need no disk
     assert execd.run("echo x").stdout == ["x"]
     assert execd.in_session(execd.session(), "echo y").stdout == ["y"]
+
+
+# -- no memory ----------------------------------------------------------------
+
+def oom_score(pid):
+    with open(f"/proc/{pid}/oom_score_adj") as f:
+        return int(f.read())
+
+
+@needs_root
+def test_programs_go_before_the_daemon(execd):
+    ours = oom_score(execd.pid)
+    assert execd.run("cat /proc/self/oom_score_adj").stdout == [str(min(ours + 500, 1000))]
+    assert oom_score(execd.pid) == ours
+    # a score that is as high as can be is one
+    high = execd.run("echo 1000 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj")
+    assert high.stdout == ["1000"]
+
+
+@needs_root
+def test_many_small_programs_fill_the_memory():
+    """Each is smaller than the daemon, which is the init of its container: as
+    the kernel sees it, the daemon would be the first to go."""
+    folder = cgroup_of_64_mib(f"execd-memory-{os.getpid()}")
+    if not folder:
+        pytest.skip("no memory cgroup can be made here")
+    inside = ("sh", "-c", f'echo 0 > {folder}/cgroup.procs; exec {EXECD} "$@"', "sh")
+    many = "for i in $(seq 400); do sh -c 'sleep 2; :' & done; wait"
+    try:
+        with Box("--init", unshare=("--pid", "--kill-child"), prefix=inside) as box:
+            for _ in range(4):  # kept as long as their terminals
+                assert box.ask("POST", "/pty", {"command": "x" * (2 << 20)})[0] == 201
+            for _ in range(3):
+                box.events("POST", "/command", {"command": many})
+                assert box.get("/ping")[0] == 200
+            wait_for(lambda: box.events("POST", "/command", {"command": "exit 3"})[-1][
+                "error"]["evalue"] == "3")  # once the last of them are gone
+    finally:
+        wait_for(lambda: not (folder / "cgroup.procs").read_text(), 20)
+        folder.rmdir()
 
 
 @needs_root

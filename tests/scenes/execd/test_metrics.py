@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from box import Box, wait_for
+from root import cgroup_of_64_mib
 
 NAMES = ["cpu_count", "cpu_used_pct", "mem_total_mib", "mem_used_mib", "timestamp"]
 
@@ -99,25 +100,6 @@ def test_the_percentage_follows_the_work(box):
         burner.wait()
         s.close()
     assert max(seen) >= 80 / os.cpu_count()
-
-
-V1 = Path("/sys/fs/cgroup/memory")
-V2 = Path("/sys/fs/cgroup")
-
-
-def cgroup_of_64_mib(name):
-    """A fresh memory cgroup with a limit, or None where none can be made."""
-    for base, limit in ((V1, "memory.limit_in_bytes"), (V2, "memory.max")):
-        folder = base / name
-        try:
-            folder.mkdir()
-        except OSError:
-            continue
-        if (folder / limit).exists():
-            (folder / limit).write_text(str(64 << 20))
-            return folder
-        folder.rmdir()
-    return None
 
 
 def test_the_limit_is_that_of_the_cgroup():
