@@ -33,6 +33,7 @@
 #include "src/role/notify.h"
 #include "src/role/privilege.h"
 #include "src/role/spawn.h"
+#include "src/role/strays.h"
 #include "src/role/supervise.h"
 
 struct daemon {
@@ -42,6 +43,7 @@ struct daemon {
 	struct listeners listeners;
 	struct fence_watch *fence;
 	struct lock *lock;
+	struct strays *strays;
 	struct supervise *roles;
 	char programs[ROLE_NUM][PATH_MAX];
 	int lock_fd, config_fd, audit_fd;
@@ -198,6 +200,8 @@ static int prepare_network(struct daemon *d)
 	if (!r)
 		r = lock_new(d->loop, d->config, rules.tells, &d->lock);
 	if (!r)
+		d->strays = strays_new(d->loop, d->config);
+	if (!r)
 		r = fence_watch_new(d->loop, d->config, &rules, &d->fence);
 	if (!r && rules.queue && !fence_forwards())
 		log_info("this node does not forward (net.ipv4.ip_forward, "
@@ -263,6 +267,7 @@ static void stop(struct daemon *d)
 
 	d->roles = supervise_free(d->roles);
 	d->fence = fence_watch_free(d->fence);
+	d->strays = strays_free(d->strays);
 	d->lock = lock_free(d->lock); /* sandboxes stay locked */
 	if (fenced && fence_close(d->config) == 0)
 		log_info("stopped: sandboxes are cut off until the next start "

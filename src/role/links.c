@@ -48,9 +48,12 @@ static bool link_read(const struct nlmsghdr *m, struct link *ret)
 	if (netlink_attr_u32(attrs, IFLA_MASTER, &master) &&
 	    !if_indextoname(master, ret->master))
 		ret->master[0] = '\0';
-	ret->is_bridge = netlink_attr(attrs, IFLA_LINKINFO, &info) &&
-			 netlink_attr_str(info, IFLA_INFO_KIND, &kind) &&
-			 span_eq(kind, SPAN("bridge"));
+	if (netlink_attr(attrs, IFLA_LINKINFO, &info) &&
+	    netlink_attr_str(info, IFLA_INFO_KIND, &kind)) {
+		ret->is_bridge = span_eq(kind, SPAN("bridge"));
+		ret->is_veth = span_eq(kind, SPAN("veth"));
+	}
+	ret->is_far = netlink_attr(attrs, IFLA_LINK_NETNSID, &info);
 	return true;
 }
 
@@ -113,7 +116,7 @@ int link_find(const char *name, struct link *ret)
 	return ask(&q, on_found, ret);
 }
 
-static int tell_all(const struct links *l)
+int links_each(link_fn *fn, void *ctx)
 {
 	const struct question q = {
 		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(q.body)),
@@ -121,7 +124,25 @@ static int tell_all(const struct links *l)
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 	};
 
-	return ask(&q, l->fn, l->ctx);
+	return ask(&q, fn, ctx);
+}
+
+static int tell_all(const struct links *l)
+{
+	return links_each(l->fn, l->ctx);
+}
+
+int link_remove(uint32_t index)
+{
+	const struct question q = {
+		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(q.body)),
+			  .nlmsg_type = RTM_DELLINK,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		.body = { .ifi_index = (int)index },
+	};
+	CLEANUP_FD int fd = netlink_open(NETLINK_ROUTE);
+
+	return fd < 0 ? fd : netlink_do(fd, &q.head);
 }
 
 /* -- news ----------------------------------------------------------------- */

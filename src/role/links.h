@@ -15,8 +15,9 @@ struct link {
 	char name[IFNAMSIZ];
 	char master[IFNAMSIZ]; /* the bridge that it is a port of, or "" */
 	uint32_t index;
-	bool is_bridge;
-	bool gone; /* it was removed */
+	bool is_bridge, is_veth;
+	bool is_far; /* its other end is in another network namespace */
+	bool gone;   /* it was removed */
 };
 
 typedef void link_fn(void *ctx, const struct link *link);
@@ -31,3 +32,7 @@ struct links *links_free(struct links *l);
 
 /* Asks the kernel. 0, -ENODEV, -errno. */
 WUNRES int link_find(const char *name, struct link *ret);
+/* The same about all; fn may be told of one twice. 0 or -errno. */
+WUNRES int links_each(link_fn *fn, void *ctx);
+/* Has the kernel remove it, a veth with its other end. 0, -ENODEV, -errno. */
+WUNRES int link_remove(uint32_t index);
