@@ -39,3 +39,22 @@ bool field_comes_back(const struct headers *all, const struct header *h)
 {
 	return h->id != HEADER_ALT_SVC && !is_hop(all, h);
 }
+
+bool field_upgrades_to_http(struct span protocols)
+{
+	static const struct span names[] = {
+		SPAN_INIT("h2c"),  SPAN_INIT("h2"),  SPAN_INIT("h3"),
+		SPAN_INIT("http"), SPAN_INIT("tls"),
+	};
+	struct span member;
+	unsigned i;
+
+	while (protocols.len) {
+		member = span_cut(&protocols, ',');
+		member = span_trim(span_cut(&member, '/'));
+		for (i = 0; i < ARRAY_LEN(names); i++)
+			if (span_eq_nocase(member, names[i]))
+				return true;
+	}
+	return false;
+}

@@ -18,3 +18,6 @@ bool field_goes_on(const struct request *req, const struct headers *all,
 /* Does a field of the answer come back to the client? Not what is of one hop,
  * nor Alt-Svc, which would lead around us. */
 bool field_comes_back(const struct headers *all, const struct header *h);
+/* Is one of the protocols of an Upgrade HTTP again (h2c), or TLS with HTTP in
+ * it (RFC 2817)? Requests behind it would be decided by nobody. */
+bool field_upgrades_to_http(struct span protocols);

@@ -223,7 +223,7 @@ static enum moved response_move(struct exchange *x)
 	/* a head is passed on whole or not at all: then 502 can be said */
 	if (front->ops->respond(front, &x->request, &response))
 		return fail(x, AUDIT_REASON_ORIGIN_FAILED, 502,
-			    "its head does not fit");
+			    front->why ?: "its head does not fit");
 	response_note(x, &response);
 	return MOVED_SOME;
 }

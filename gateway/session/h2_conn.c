@@ -282,8 +282,11 @@ enum leg_read h2_leg_read(struct leg *leg, size_t max, struct span *ret)
 	struct h2_leg *l = of(leg);
 	size_t n = MIN(max, buf_len(&l->in));
 
+	/* Until it is accepted what comes is of no request: it waits. */
+	if (l->connect && !l->tunnel)
+		n = 0;
 	if (!n) {
-		if (l->in_ended)
+		if (l->in_ended || (l->connect && !l->tunnel))
 			return LEG_END;
 		return l->closed || !l->conn ? leg_gone(l) : LEG_NOTHING;
 	}

@@ -51,7 +51,8 @@ struct h2_leg {
 	bool closed;		  /* the stream is gone */
 	bool over;		  /* ... for its sandbox held too much */
 	bool begun;		  /* front: exchange_begin() was called */
-	bool tunnel;		  /* extended CONNECT that was accepted */
+	bool connect;		  /* front: an extended CONNECT ... */
+	bool tunnel;		  /* ... that was accepted */
 	uint32_t code;		  /* why it is gone */
 	struct headers *trailers; /* in the exchange's arena */
 	struct h2_response *first, **last_next; /* back: heads */

@@ -8,6 +8,7 @@
 #include "gateway/session/http1.h"
 
 #include "gateway/session/exchange.h"
+#include "gateway/session/fields.h"
 #include "gateway/session/h1_emit.h"
 #include "gateway/session/h1_leg.h"
 #include "gateway/session/session.h"
@@ -202,27 +203,6 @@ static void http1_refuse_head(struct http1 *h, enum h1_error error)
 		     error == H1_E_TOO_LARGE ? 431 : 400, h1_error_text(error));
 }
 
-/* Is one of the protocols HTTP again (h2c), or TLS with HTTP in it (RFC 2817)?
- * Requests behind such an upgrade would be decided by nobody. */
-static bool upgrades_to_http(struct span protocols)
-{
-	static const struct span names[] = {
-		SPAN_INIT("h2c"),  SPAN_INIT("h2"),  SPAN_INIT("h3"),
-		SPAN_INIT("http"), SPAN_INIT("tls"),
-	};
-	struct span member;
-	unsigned i;
-
-	while (protocols.len) {
-		member = span_cut(&protocols, ',');
-		member = span_trim(span_cut(&member, '/'));
-		for (i = 0; i < ARRAY_LEN(names); i++)
-			if (span_eq_nocase(member, names[i]))
-				return true;
-	}
-	return false;
-}
-
 /* The request stays HTTP/1.1, and its Upgrade here. */
 static void head_drop_upgrade(struct h1_request *head)
 {
@@ -231,7 +211,7 @@ static void head_drop_upgrade(struct h1_request *head)
 
 	for (i = 0; head->upgrade && i < all->count; i++)
 		if (all->items[i].id == HEADER_UPGRADE &&
-		    upgrades_to_http(all->items[i].value))
+		    field_upgrades_to_http(all->items[i].value))
 			head->upgrade = false;
 }
 

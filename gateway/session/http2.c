@@ -96,6 +96,12 @@ static int front_respond(struct leg *leg, struct request *request,
 
 	if (!l->conn || l->closed)
 		return -EPIPE;
+	/* to an extended CONNECT it would say that the tunnel is there */
+	if (l->connect && response->content != CONTENT_TUNNEL &&
+	    response->status / 100 == 2) {
+		leg->why = "the origin did not switch protocols";
+		return -EPROTO;
+	}
 	h2_head_init(&head);
 	head.status = response->status;
 	if (!head_fields(x, request, &response->headers, &head.headers))
@@ -104,7 +110,6 @@ static int front_respond(struct leg *leg, struct request *request,
 	if (response->content == CONTENT_TUNNEL) {
 		head.status = 200; /* RFC 8441: what 101 is in HTTP/1.1 */
 		l->tunnel = true;
-		l->in_ended = false;
 	} else if (response->status < 200) {
 		return h2_interim(l->conn->h2, l->id, &head);
 	}
@@ -201,6 +206,9 @@ static bool head_fill(struct exchange *x, const struct h2_head *head, bool end)
 	r->body = H1_BODY_CHUNKED;
 	if (h2_length_of(&head->headers, &r->length))
 		r->body = H1_BODY_LENGTH;
+	/* to HTTP/1.1 it would be bytes of the next request */
+	if (r->length && (end || head->protocol.len))
+		return false;
 	if (end)
 		r->body = H1_BODY_NONE;
 	if (!h2_copy_headers(a, &head->headers, &r->headers))
@@ -209,6 +217,14 @@ static bool head_fill(struct exchange *x, const struct h2_head *head, bool end)
 	if (head->protocol.len)
 		head_upgrade(x, head);
 	return !arena_overflowed(a);
+}
+
+/* A name, as Upgrade of HTTP/1.1 would list it, and none of HTTP. */
+static bool may_be_tunnelled(struct span protocol)
+{
+	return span_find(protocol, ',') == protocol.len &&
+	       span_find(protocol, ' ') == protocol.len &&
+	       !field_upgrades_to_http(protocol);
 }
 
 static bool sandbox_is_full(const struct sandbox *s, const struct config *c)
@@ -228,6 +244,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	s->sandbox->streams++;
 	l->id = id;
 	h2_set_stream_data(c->h2, id, l);
+	l->connect = head->protocol.len;
 	x = exchange_new(s, &l->leg);
 	l->leg.exchange = x;
 	if (!head_fill(x, head, end) || !span_eq(head->scheme, SPAN("https"))) {
@@ -235,6 +252,12 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 		l->begun = true;
 		exchange_fail(x, AUDIT_REASON_MALFORMED, 400,
 			      "the request does not fit its connection");
+		return;
+	}
+	if (l->connect && !may_be_tunnelled(head->protocol)) {
+		l->begun = true;
+		exchange_fail(x, AUDIT_REASON_MALFORMED, 501,
+			      "no tunnel for this protocol");
 		return;
 	}
 	if (sandbox_is_full(s->sandbox, c->worker->config)) {

@@ -2,7 +2,8 @@
 """h2_client.py ADDRESS HOST - one connection of HTTP/2 that does as stdin says
 
 A line is a JSON list of requests, made at the same time:
-{"path", "method", "headers", "body", "trailers"}; the answer is a list of
+{"path", "method", "protocol", "headers", "body", "trailers", "open"}; "open"
+leaves the request without its end. The answer is a list of
 {"status", "headers", "interim", "body", "trailers", "reset"}. An empty line
 asks what became of the connection.
 """
@@ -81,15 +82,17 @@ def ask(request):
     stream = conn.get_next_available_stream_id()
     fields = [(":method", request.get("method", "GET")), (":scheme", "https"),
               (":authority", request.get("authority", HOST)), (":path", request["path"])]
-    body, trailers = request.get("body"), request.get("trailers")
+    if "protocol" in request:  # RFC 8441
+        fields.append((":protocol", request["protocol"]))
+    body, trailers, left_open = request.get("body"), request.get("trailers"), request.get("open")
     open_streams[stream] = {"status": None, "headers": [], "interim": [], "body": "",
                             "trailers": [], "reset": None, "done": False}
     conn.send_headers(stream, fields + [tuple(x) for x in request.get("headers", [])],
-                      end_stream=body is None and not trailers)
+                      end_stream=body is None and not trailers and not left_open)
     if body is not None:
         pieces = [body[i:i + 16000].encode() for i in range(0, len(body), 16000)] or [b""]
         for i, piece in enumerate(pieces):
-            conn.send_data(stream, piece, end_stream=not trailers and i == len(pieces) - 1)
+            conn.send_data(stream, piece, end_stream=not trailers and not left_open and i == len(pieces) - 1)
     if trailers:
         conn.send_headers(stream, [tuple(x) for x in trailers], end_stream=True)
     return open_streams[stream]

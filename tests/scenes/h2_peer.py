@@ -248,6 +248,12 @@ def one(sock, number):
             sock.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"
                          b"HTTP/1.1 103 Early Hints\r\nLink: </b>; rel=preload\r\n\r\n"
                          b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nfinal\n")
+        elif verb == "switch":
+            sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                         b"Upgrade: %s\r\n\r\n" % names["upgrade"].encode())
+            while data := file.read1(65536):
+                sock.sendall(data)
+            return
         elif verb == "cut":
             sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf \r\n")
             return
