@@ -42,6 +42,13 @@ static struct http1 *of(struct leg *leg)
 /* -- the front leg -----------------------------------------------------------
  */
 
+/* To such a one the head is the end, whatever the origin's framing says. */
+static bool has_no_content(const struct http1 *h, const struct response *r)
+{
+	return r->status == 204 || r->status == 304 ||
+	       span_eq(h->exchange->head.method, SPAN("HEAD"));
+}
+
 static struct h1_reply reply_of(struct http1 *h, const struct response *r)
 {
 	bool old = h->exchange->head.minor == 0;
@@ -49,7 +56,8 @@ static struct h1_reply reply_of(struct http1 *h, const struct response *r)
 	return (struct h1_reply){
 		.interim = r->status < 200 && r->status != 101,
 		.upgrade = r->status == 101,
-		.chunked = r->content == CONTENT_UNKNOWN && !old,
+		.chunked = r->content == CONTENT_UNKNOWN && !old &&
+			   !has_no_content(h, r),
 		.close = !h->keep,
 		.keep_old = h->keep && old,
 	};

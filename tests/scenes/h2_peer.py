@@ -142,11 +142,13 @@ class Two:
     def answer(self, stream, seen):
         note(seen)
         _, verb, *rest = seen["path"].split("/")
-        if seen["method"] == "HEAD":
+        if seen["method"] == "HEAD" and verb != "bare":
             self.h2.send_headers(stream, [(":status", "200"), ("content-length", "3")],
                                  end_stream=True)
             return
-        if verb == "big":
+        if verb == "bare":  # its end is a frame of its own
+            self.say(stream, int(rest[0]), b"")
+        elif verb == "big":
             self.say(stream, 200, b"x" * int(rest[0]))
         elif verb == "reset":
             self.h2.reset_stream(stream, int(rest[0]))

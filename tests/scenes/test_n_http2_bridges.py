@@ -35,3 +35,16 @@ def test_length_beside_an_upgrade_goes_no_further(peer, bridge):  # noqa: F811
 def test_extended_connect_is_no_way_to_another_http(peer, bridge, protocol):  # noqa: F811
     r = bridge.ask("/other", method="CONNECT", protocol=protocol, open=True)
     assert r["status"] == 501 and not peer.peer.seen(path="/other"), r
+
+
+@pytest.mark.parametrize("method, status", [("HEAD", 200), ("GET", 204), ("GET", 304)])
+def test_answer_without_content_whose_end_comes_later(peer, client, method, status):  # noqa: F811
+    """An empty frame of DATA ends it; in HTTP/1.1 the head does."""
+    asked = (f"{method} /bare/{status} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
+             f"GET /ok HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n")
+    r = peer.sandboxes[0].run("/usr/bin/python3", HERE / "raw.py", "tls", ADDRESS[HOST], "443", HOST,
+                              input=asked, env=dict(peer.sandboxes[0].env(), WAIT="2"))
+    head, _, rest = r.stdout.partition("\r\n\r\n" if "\r" in r.stdout else "\n\n")
+    assert f" {status}" in head and "chunked" not in head.lower(), r.stdout
+    assert rest.startswith("HTTP/1.1 200"), r.stdout
+    assert client.ask(f"/bare/{status}", method=method)["status"] == status
