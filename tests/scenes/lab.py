@@ -24,6 +24,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SALLYPORT_BUILD", SOURCE / "build" / "release"))
 BIN = BUILD / "bin"
+# What is allowed is written within 10 ms (AUDIT_WAIT_MS).
+AUDIT_WAIT_S = 0.02
 
 ORIGIN4, ORIGIN6 = "10.212.2.2", "fd12:2::2"
 OTHER4 = "10.212.2.3"  # a second origin address: the attacker's
@@ -330,12 +332,19 @@ class Lab:
 
         Done before each test; a test that looks for the record of something it
         did before in the same words does it again."""
+        time.sleep(AUDIT_WAIT_S)
         if self.audit_path.exists():
             stat = self.audit_path.stat()
             self.audit_mark = (stat.st_ino, stat.st_size)
 
+    def audit_text(self):
+        """All of the audit file, with what was still waiting to be written."""
+        time.sleep(AUDIT_WAIT_S)
+        return self.audit_path.read_text()
+
     def records(self, **match):
         """Audit records since the mark that have all these members."""
+        time.sleep(AUDIT_WAIT_S)
         if not self.audit_path.exists():
             return []
         with open(self.audit_path, "rb") as file:

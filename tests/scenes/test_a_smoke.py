@@ -16,7 +16,7 @@ def test_allowed_call_carries_the_credential(lab, sandbox, origin_seen):
     record = lab.record(path="/v1/models")
     assert record["verdict"] == "allow" and record["injected"] and record["binding"] == "api"
     assert record["sandbox"] == sandbox.id and record["status"] == 200
-    assert SECRET not in lab.audit_path.read_text()
+    assert SECRET not in lab.audit_text()
 
 
 def test_what_the_sandbox_sent_in_the_slot_is_replaced(lab, sandbox, origin_seen):

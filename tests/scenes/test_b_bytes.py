@@ -102,10 +102,10 @@ def served(lab):
 
 @pytest.fixture
 def records(lab):
-    start = len(lab.audit_path.read_text().splitlines())
+    start = len(lab.audit_text().splitlines())
 
     def find(**match):
-        found = [json.loads(line) for line in lab.audit_path.read_text().splitlines()[start:]]
+        found = [json.loads(line) for line in lab.audit_text().splitlines()[start:]]
         return [r for r in found if all(r.get(k) == v for k, v in match.items())]
 
     find.one = lambda **match: lab.wait(lambda: find(**match), 5, f"a record {match}")[-1]

@@ -122,7 +122,7 @@ def test_curl_with_a_proxy_carries_the_credential(lab, sandbox, origin_seen, pro
     assert record["injected"] and record["inspected"] and record["host"] == "api.lab.test"
     assert record["sandbox"] == "sandbox-1"
     assert record["proxy"] == ("socks5" if "socks" in proxy else "connect")
-    assert SECRET not in body + lab.log() + lab.audit_path.read_text()
+    assert SECRET not in body + lab.log() + lab.audit_text()
 
 
 @pytest.mark.parametrize("proxy", [HTTP, f"socks5h://{NAME}:{PORT}", f"socks5://{NAME}:{PORT}"])

@@ -638,7 +638,7 @@ def test_bridge_neighbour_cannot_be_played(lab, bridge, nf_call, who):
     table = neighbours(lab, a.bridge)
     for address in (b.v4, b.v6):
         assert f"{address} lladdr {own}" not in table, table
-    assert b.id not in lab.audit_path.read_text()[mark:]
+    assert b.id not in lab.audit_text()[mark:]
     said = {(r["reason"], r.get("sandbox")) for r in lab.records()[before:] if r["kind"] == "packet"}
     if who == 0:
         assert {("mac", a.id), ("neighbour", a.id), ("source", a.id)} <= said, said

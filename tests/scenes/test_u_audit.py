@@ -369,7 +369,7 @@ def test_tail_gives_the_end_and_then_what_comes(lab, sandbox, neighbour):
     lab.wait(lab.audit_path.exists, 5, "the new file")
     sandbox.curl(f"{API}/new/3")
     assert tail.next()["path"] == "/new/3"
-    assert '"/new/3"' in lab.audit_path.read_text() + moved.read_text()
+    assert '"/new/3"' in lab.audit_text() + moved.read_text()
     tail.close()
     only.close()
 
