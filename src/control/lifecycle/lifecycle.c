@@ -113,12 +113,29 @@ static void former_drop(struct lifecycle *l, const struct boxes *next)
 	}
 }
 
+/* A state that was set since a list of containers was asked for is newer than
+ * the list, though it was read again meanwhile. */
+static void changes_keep(struct lifecycle *l, struct boxes *next)
+{
+	const struct box *former;
+	size_t cursor = 0;
+	struct box *b;
+
+	while ((b = map_next(&next->by_id, &cursor, NULL))) {
+		former = boxes_find(&l->boxes, span_str(b->id));
+		if (former)
+			b->change = b->state == former->state ? former->change
+							      : ++l->changes;
+	}
+}
+
 void lifecycle_loaded(struct lifecycle *l, struct boxes *all,
 		      struct captures *captures)
 {
 	if (!l)
 		return;
 	former_drop(l, all);
+	changes_keep(l, all);
 	boxes_fini(&l->boxes);
 	l->boxes = *all;
 	boxes_init(all);

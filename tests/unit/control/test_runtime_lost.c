@@ -252,6 +252,11 @@ static void reconciliation__does_not_believe_an_old_list(void **state)
 	runtime_start(rig->control->lifecycle);
 	RIG_UNTIL(rig, engine_holds());
 	assert_int_equal(call(rig, "POST", path_of("/pause"), "", text), 202);
+	/* and was read again meanwhile */
+	rig_vault_down(rig);
+	RIG_UNTIL(rig, !rig->control->loaded);
+	rig_vault_up(rig);
+	RIG_UNTIL(rig, rig->control->loaded);
 	pthread_mutex_lock(&engine.lock);
 	engine.holds_list = false;
 	pthread_cond_broadcast(&engine.released);
