@@ -25,6 +25,7 @@ enum { BODY_MAX = 4096 };
 struct ensuring {
 	struct docker *docker;
 	const struct network *network;
+	bool was_taken; /* by another one that made it meanwhile */
 	bridge_fn *fn;
 	void *ctx;
 };
@@ -89,14 +90,22 @@ static int network_emit(struct buf *out, const struct network *n)
 	return json_done(&o);
 }
 
+static void network_look(struct ensuring *e);
+
 static void on_made(void *ctx, const struct docker_answer *a)
 {
+	struct ensuring *e = ctx;
 	char why[512];
 
+	if (a->status == 409 && !e->was_taken) {
+		e->was_taken = true;
+		network_look(e);
+		return;
+	}
 	(void)snprintf(why, sizeof(why),
 		       "the network " NETWORK_NAME " could not be made: %s",
 		       a->message);
-	ensuring_end(ctx, docker_is_ok(a) ? NULL : why);
+	ensuring_end(e, docker_is_ok(a) ? NULL : why);
 }
 
 static void network_make(struct ensuring *e)
@@ -166,12 +175,17 @@ static void on_looked(void *ctx, const struct docker_answer *a)
 	ensuring_end(e, fault ? why : NULL);
 }
 
+static void network_look(struct ensuring *e)
+{
+	(void)docker_ask(e->docker, "GET", "/networks/" NETWORK_NAME, SPAN_NONE,
+			 on_looked, e);
+}
+
 void bridge_ensure(struct docker *d, const struct network *n, bridge_fn *fn,
 		   void *ctx)
 {
 	struct ensuring *e = must_alloc(sizeof(*e));
 
-	*e = (struct ensuring){ d, n, fn, ctx };
-	(void)docker_ask(d, "GET", "/networks/" NETWORK_NAME, SPAN_NONE,
-			 on_looked, e);
+	*e = (struct ensuring){ d, n, false, fn, ctx };
+	network_look(e);
 }

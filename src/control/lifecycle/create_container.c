@@ -7,9 +7,11 @@
 
 #include "src/base/buf.h"
 #include "src/base/err.h"
+#include "src/base/log.h"
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
 #include "src/control/lifecycle/archive.h"
+#include "src/control/lifecycle/bridge.h"
 #include "src/control/lifecycle/creation.h"
 #include "src/control/lifecycle/record.h"
 #include "src/role/config.h"
@@ -78,6 +80,37 @@ static bool kit_was_missing(struct creation *c, const struct docker_answer *a)
 	return true;
 }
 
+static void on_bridge(void *ctx, const char *why)
+{
+	struct creation *c = ctx;
+
+	if (!creation_goes_on(c))
+		return;
+	if (why)
+		creation_fail(c, 503, "DOCKER::INITIALIZATION_ERROR", "%s",
+			      why);
+	else
+		creation_back(c, c->again);
+}
+
+/* An operator who prunes takes the network away too, while no sandbox runs. It
+ * is made anew, and the step done again. Once. */
+static bool network_was_missing(struct creation *c,
+				const struct docker_answer *a,
+				void (*step)(struct creation *c))
+{
+	struct lifecycle *l = c->lifecycle;
+
+	if (a->status != 404 || c->has_met_no_network ||
+	    !strstr(a->message, "network " NETWORK_NAME " not found"))
+		return false;
+	c->has_met_no_network = c->is_bound = true;
+	c->again = step;
+	log_warn("the network " NETWORK_NAME " is gone; it is made anew");
+	bridge_ensure(l->docker, l->network, on_bridge, c);
+	return true;
+}
+
 static bool volume_was_missing(const struct creation *c,
 			       const struct docker_answer *a)
 {
@@ -96,6 +129,8 @@ static void on_made(void *ctx, const struct docker_answer *a)
 		creation_back(c, step_kit);
 		return;
 	}
+	if (network_was_missing(c, a, step_container))
+		return;
 	if (volume_was_missing(c, a)) {
 		creation_fail(c, 400, "VOLUME::INVALID_SUB_PATH",
 			      "a folder that was to be mounted is not there");
@@ -270,6 +305,8 @@ static void on_started(void *ctx, const struct docker_answer *a)
 	/* it runs already: the first answer was lost, libcurl asked again */
 	if (docker_is_ok(a) || a->status == NOT_MODIFIED)
 		creation_next(c);
+	else if (network_was_missing(c, a, step_start))
+		return;
 	else if (is_sub_path_fault(c, a))
 		creation_fail(c, 400, "VOLUME::INVALID_SUB_PATH",
 			      "the subPath of a volume leads out of it, or is "

@@ -25,7 +25,9 @@ struct creation {
 			      or what Docker will do whether we wait or not */
 	bool is_abandoned; /* it is to end then */
 	bool has_met_no_kit;
-	bool has_user;	 /* the image's USER is not root */
+	bool has_met_no_network;
+	void (*again)(struct creation *c); /* the step that met none */
+	bool has_user;			   /* the image's USER is not root */
 	int exit_status; /* of its container, when that has ended; or -1 */
 	void (*on_time)(struct creation *c);
 	unsigned volume;		 /* the one that is looked at */

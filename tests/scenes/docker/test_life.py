@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -281,6 +282,27 @@ def only_without_detours(node):
         {"name": "s", "mountPath": "/s", "subPath": "in", "pvc": {"claimName": "lab-memory"}}])
     assert refused["code"] == "VOLUME::PVC_SUBPATH_UNSUPPORTED_DRIVER", refused
     node.docker.cli("volume", "rm", "lab-memory")
+
+
+def test_what_was_pruned_is_made_anew(node):
+    """The network and the kit are nobody's while there is no sandbox."""
+    node.api.delete(node.api.create()["id"])
+    node.clear()
+    node.docker.cli("network", "prune", "-f")
+    node.docker.cli("volume", "rm", "sallyport-kit")
+    assert "sallyport" not in node.docker.cli("network", "ls", "--format", "{{.Name}}").stdout
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: node.api.create()["id"], range(4)))
+    for box in made:
+        at = node.api.endpoint(box, 44772)
+        assert node.api.reach(at["endpoint"], "/ping", at["headers"])[0] == 200
+        # the new bridge is behind the same fence
+        asked = node.docker.inside(box, "curl", "-sS", "--max-time", "10", "--resolve",
+                                   "plain.lab.test:80:10.212.2.2", "-o", "/dev/null",
+                                   "-w", "%{http_code}", "http://plain.lab.test/")
+        assert asked.stdout == "403", asked
+        node.api.delete(box)
+        assert node.remains(box) == []
 
 
 def test_many_at_once(node):

@@ -57,6 +57,7 @@ static struct {
 	const char *user; /* of the image */
 	bool has_volume, volumes_fail;
 	bool is_paused, has_ended;
+	bool network_races; /* another one makes it at the same moment */
 	bool holds_list;    /* its answers are written, and wait */
 	bool tells_nothing; /* of events: the answer ends at once */
 	int events_fd;	    /* of who follows them, or -1 */
@@ -198,6 +199,8 @@ RIG void answer_container(int fd, const char *method, const char *path,
 	} else if (!strcmp(method, "PUT")) {
 		engine.placed++;
 		say(fd, 200, "");
+	} else if (strstr(path, "/start") && !engine.network[0]) {
+		say(fd, 404, "{\"message\":\"network sallyport not found\"}");
 	} else if (strstr(path, "/start")) {
 		say(fd, 204, "");
 	} else {
@@ -235,14 +238,18 @@ RIG void answer_volume(int fd, const char *method, const char *path, char *body,
 RIG void answer(int fd, const char *method, const char *path, char *body,
 		size_t size)
 {
+	bool taken;
+
 	if (strstr(path, "/version")) {
 		snprintf(body, size,
 			 "{\"ApiVersion\":\"%s\",\"MinAPIVersion\":\"1.12\"}",
 			 engine.version ? engine.version : "1.41");
 		say(fd, 200, body);
 	} else if (strstr(path, "/networks/create")) {
+		taken = engine.network[0] || engine.network_races;
 		snprintf(engine.network, sizeof(engine.network), "%s", body);
-		say(fd, 201, "{\"Id\":\"n1\"}");
+		say(fd, taken ? 409 : 201,
+		    taken ? "{\"message\":\"it exists\"}" : "{\"Id\":\"n1\"}");
 	} else if (strstr(path, "/networks/")) {
 		say(fd, engine.network[0] ? 200 : 404, engine.network);
 	} else if (strstr(path, "/volumes/create") && strstr(body, "-kit")) {

@@ -154,6 +154,28 @@ static void creations__cut_short_anywhere_leave_nothing(void **state)
 	engine.has_container = false;
 }
 
+/* Pruned while no sandbox ran: made anew, by whoever is first. */
+static void creations__make_the_network_again(void **state)
+{
+	struct rig *rig = *state;
+	char text[4096], path[128];
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		RIG_UNTIL(rig, nothing_is_left(rig));
+		pthread_mutex_lock(&engine.lock);
+		engine.network[0] = '\0';
+		engine.network_races = i;
+		pthread_mutex_unlock(&engine.lock);
+		if (call(rig, "POST", "/v1/sandboxes", BODY, text) != 202)
+			fail_msg("%u: %s", i, text);
+		assert_non_null(strstr(engine.network, "\"sp-docker0\""));
+		snprintf(path, sizeof(path), "/v1/sandboxes/%s", engine.id);
+		assert_int_equal(call(rig, "DELETE", path, "", text), 204);
+	}
+	engine.network_races = false;
+}
+
 /* Docker starts it and has not said so: the bridge is not its own, the port not
  * known. */
 static void creations__await_their_port(void **state)
@@ -195,6 +217,9 @@ int main(void)
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(
 			creations__place_a_folder_for_other_users, set_up,
+			rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			creations__make_the_network_again, set_up,
 			rig_tear_down),
 		cmocka_unit_test_setup_teardown(creations__await_their_port,
 						set_up, rig_tear_down),
