@@ -177,7 +177,7 @@ static void on_result(struct local *l, struct span payload)
 {
 	struct json *data = NULL;
 
-	if (json_parse(payload, &data, NULL) ||
+	if (json_parse_within(payload, LOCAL_VALUES_MAX, &data, NULL) ||
 	    json_kind(data) != JSON_KIND_OBJECT)
 		local_kill(l, "told a result that is no JSON object");
 	else
@@ -190,7 +190,7 @@ static void on_error(struct local *l, struct span payload)
 	struct json *content = NULL;
 	struct failure f;
 
-	if (json_parse(payload, &content, NULL)) {
+	if (json_parse_within(payload, LOCAL_VALUES_MAX, &content, NULL)) {
 		local_kill(l, "told an error that is not JSON");
 		return;
 	}
@@ -277,40 +277,56 @@ static bool take_frames(struct local *l)
 	return true;
 }
 
-/* One turn's share. Returns false at the end of the channel. */
-static bool read_channel(struct local *l)
+enum heard {
+	HEARD_ALL, /* all there is for now */
+	HEARD_SOME,
+	HEARD_END,
+};
+
+/* One turn's share: who writes without end is not the only one here. */
+static enum heard read_channel(struct local *l)
 {
+	unsigned reads;
 	ssize_t n;
 	char *at;
 
-	for (;;) {
+	for (reads = 0; reads < LOCAL_TURN_READS; reads++) {
 		if (buf_reserve(&l->in, LOCAL_READ_SIZE, &at))
-			return true; /* full: a frame is being taken */
+			return HEARD_ALL; /* full: a frame is being taken */
 		n = stream_read(l->channel, at, LOCAL_READ_SIZE);
 		if (n == STREAM_AGAIN)
-			return true;
+			return HEARD_ALL;
 		if (n <= 0)
-			return false;
+			return HEARD_END;
 		buf_commit(&l->in, (size_t)n);
 		if (!take_frames(l)) {
 			l->held = true;
-			return true;
+			return HEARD_ALL;
 		}
 	}
+	return HEARD_SOME;
 }
 
 static void go_on(struct local *l)
 {
+	enum heard heard = HEARD_ALL;
+
 	if (l->held && !take_frames(l))
 		return;
 	l->held = false;
-	if (!l->channel_over && !read_channel(l) && !l->held) {
+	if (!l->channel_over)
+		heard = read_channel(l);
+	if (heard == HEARD_END) {
 		l->channel_over = true;
 		if (!l->exited)
 			timer_start(&l->exit_wait, EXIT_WAIT_MS);
 	}
 	stream_want(l->channel,
 		    l->held || l->channel_over ? 0 : STREAM_READABLE);
+	/* its last words are heard, those of a child that goes on are not */
+	if (l->exited && heard == HEARD_SOME &&
+	    ++l->late_turns < LOCAL_LATE_TURNS)
+		return;
 	if (l->exited && !l->held)
 		finish_exit(l);
 }
@@ -327,6 +343,7 @@ static void on_child_exit(struct child *c)
 	struct local *l = container_of(c, struct local, child);
 
 	l->exited = true;
+	l->late_turns = 0;
 	go_on(l); /* its last words */
 }
 

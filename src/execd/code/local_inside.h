@@ -16,6 +16,10 @@ struct stream;
 
 enum {
 	LOCAL_READ_SIZE = 64 * 1024,
+	LOCAL_TURN_READS = 4, /* of it in one turn of the loop */
+	LOCAL_LATE_TURNS = 64,
+	/* In a frame: drivers tell texts, hundreds of them at most. */
+	LOCAL_VALUES_MAX = 16 * 1024,
 	LOCAL_REQUEST_MAX = 16 * 1024 * 1024, /* quoted */
 	LOCAL_WHY_MAX = 160,
 };
@@ -35,6 +39,7 @@ struct local {
 	bool ready;		/* the driver runs */
 	bool exited;
 	bool channel_over;
+	unsigned late_turns;	 /* since it has exited */
 	char why[LOCAL_WHY_MAX]; /* we ended it, because */
 
 	uint64_t run; /* the number of the last one */

@@ -10,7 +10,7 @@ import time
 import pytest
 from cells import Behind, Context, counts, ended, language, results
 from execd import wait_for
-from form import assert_flat
+from form import SANITIZED, assert_flat
 
 LANGUAGES = ("python", "javascript", "bash")
 SLEEP = {
@@ -412,6 +412,51 @@ def test_a_cell_that_lies_on_the_channel_ends_its_context_only(execd, bytes_):
     assert run.error["ename"] == "ContextDied"
     assert results(context.run("2")) == [{"text": "2"}]
     assert results(other.run("x")) == [{"text": "1"}]
+
+
+def waits_during(execd, run):
+    """What another client waits for each /ping while run() goes on: seconds, sorted."""
+    waits, over = [], threading.Event()
+
+    def look():
+        other = execd.connect()
+        while not over.is_set():
+            begin = time.monotonic()
+            assert other.request("GET", "/ping").status == 200
+            waits.append(time.monotonic() - begin)
+            time.sleep(0.001)
+        other.close()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        run()
+    finally:
+        over.set()
+        looker.join()
+    waits.sort()
+    print(f"{len(waits)} answers, 95 in 100 within {waits[len(waits) * 95 // 100] * 1000:.0f} "
+          f"ms, the longest after {waits[-1] * 1000:.0f} ms")
+    return waits
+
+
+def test_a_flood_on_the_channel_keeps_nobody_waiting(execd):
+    """Frames of no run, as fast as can be written, for two seconds."""
+    flood = ("import os, time\nb = b'count 999999 1\\n1' * 4096\nt = time.time()\n"
+             "while time.time() - t < 2:\n    os.write(3, b)\n")
+    context = Context(execd, "python")
+    waits = waits_during(execd, lambda: context.run(flood))
+    assert SANITIZED or waits[len(waits) * 95 // 100] < 0.025
+    assert results(context.run("1 + 1")) == [{"text": "2"}]
+
+
+def test_a_frame_of_a_million_values_is_none(execd):
+    frame = ("import os\np = b'{\"a\":[' + b'0,' * 900000 + b'0]}'\n"
+             "for n in range(1, 9):\n    os.write(3, b'result %d %d\\n' % (n, len(p)) + p)\n")
+    context = Context(execd, "python")
+    run = context.run(frame)
+    assert run.error["ename"] == "ContextDied" and "no JSON object" in run.error["evalue"]
+    assert results(context.run("1 + 1")) == [{"text": "2"}]
 
 
 def test_frames_of_another_run_are_nobodys(execd):
