@@ -190,6 +190,20 @@ void exchange_recheck(struct exchange *x)
 	/* x may be gone */
 }
 
+/* Until it has lasted for as long as anything may; only if there is a limit. */
+static uint64_t left_ms(const struct exchange *x)
+{
+	uint64_t total_ms = x->session->worker->config->total_ms;
+	uint64_t passed_ms = (clock_us() - x->audit.start_us) / 1000;
+
+	return total_ms - MIN(passed_ms, total_ms);
+}
+
+static bool is_overdue(const struct exchange *x)
+{
+	return x->session->worker->config->total_ms && !left_ms(x);
+}
+
 static void on_timer(struct timer *t)
 {
 	struct exchange *x = container_of(t, struct exchange, timer);
@@ -197,7 +211,9 @@ static void on_timer(struct timer *t)
 	bool origin_is_late =
 		client_takes && (x->upload_done || x->upload_broken);
 
-	if (x->state == EXCHANGE_TUNNEL)
+	if (is_overdue(x))
+		exchange_fail(x, AUDIT_REASON_TOO_LONG, 504, NULL);
+	else if (x->state == EXCHANGE_TUNNEL)
 		exchange_finish(x);
 	else if (origin_is_late)
 		exchange_fail(x, AUDIT_REASON_ORIGIN_TIMEOUT, 504, NULL);
@@ -208,9 +224,12 @@ static void on_timer(struct timer *t)
 void flow_deadline(struct exchange *x)
 {
 	const struct config *c = x->session->worker->config;
+	uint64_t ms = x->state == EXCHANGE_TUNNEL ? c->tunnel_idle_ms
+						  : c->first_byte_ms;
 
-	timer_start(&x->timer, x->state == EXCHANGE_TUNNEL ? c->tunnel_idle_ms
-							   : c->first_byte_ms);
+	if (c->total_ms) /* a clock's millisecond more than is left */
+		ms = MIN(ms, left_ms(x) + 1);
+	timer_start(&x->timer, ms);
 }
 
 /* -- an origin ---------------------------------------------------------------

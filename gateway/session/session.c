@@ -171,9 +171,11 @@ static void on_timer(struct timer *t)
 	case SESSION_PROBE:
 	case SESSION_LEAF:
 	case SESSION_DIAL:
-	case SESSION_SPLICE:
 	case SESSION_STATE_NUM:
 		break;
+	case SESSION_SPLICE:
+		tunnel_too_long(s);
+		return;
 	}
 	session_refuse(s, AUDIT_REASON_INTERNAL);
 }

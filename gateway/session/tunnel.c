@@ -64,6 +64,8 @@ static void tunnel_begin(struct session *s)
 	worker_counted(s->worker, spliced);
 	worker_counted(s->worker, allowed);
 	session_move(s, SESSION_SPLICE);
+	if (s->worker->config->total_ms)
+		session_deadline(s, s->worker->config->total_ms);
 }
 
 static void tunnel_failed(struct session *s, struct origin *o)
@@ -130,6 +132,12 @@ void tunnel_dial(struct session *s)
 	} else if (s->origin->open) {
 		tunnel_begin(s);
 	}
+}
+
+void tunnel_too_long(struct session *s)
+{
+	s->audit.reason = AUDIT_REASON_TOO_LONG;
+	splice_cancel(s->splice, -ETIMEDOUT);
 }
 
 void tunnel_cut(struct session *s)

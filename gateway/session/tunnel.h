@@ -13,5 +13,7 @@ void tunnel_reach(struct session *s, const struct destination *d,
 /* SESSION_DIAL: connects to the destination, unless tunnel_reach() has, then
  * splices. */
 void tunnel_dial(struct session *s);
+/* SESSION_SPLICE: ends it now, "timeouts.totalMs" have passed. */
+void tunnel_too_long(struct session *s);
 /* SESSION_SPLICE: ends it now, policy changed. */
 void tunnel_cut(struct session *s);

@@ -89,6 +89,7 @@ struct config {
 	uint32_t idle_ms;	  /* kept-alive connection without request */
 	uint32_t first_byte_ms;	  /* origin's answer; at least 10 min default */
 	uint32_t tunnel_idle_ms;  /* spliced or upgraded connection */
+	uint32_t total_ms;	  /* exchange or splice as a whole; 0: any */
 	uint32_t server_first_ms; /* a client's silence */
 	uint32_t connect_ms;
 	uint32_t drain_ms; /* SIGTERM: how long exchanges may finish */

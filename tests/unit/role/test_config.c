@@ -74,6 +74,7 @@ static void config__defaults(void **state)
 	assert_int_equal(c->idle_ms, 120000);
 	assert_int_equal(c->first_byte_ms, 600000);
 	assert_int_equal(c->tunnel_idle_ms, 3600000);
+	assert_int_equal(c->total_ms, 0);
 	assert_int_equal(c->server_first_ms, 100);
 	assert_int_equal(c->connect_ms, 10000);
 	assert_int_equal(c->drain_ms, 10000);
@@ -113,6 +114,7 @@ static const char full[] =
 	" \"certificate\": \"/c\", \"key\": \"/k\"},\n"
 	"\"timeouts\": {\"handshakeMs\": 101, \"headMs\": 102,\n"
 	" \"idleMs\": 103, \"firstByteMs\": 104, \"tunnelIdleMs\": 1005,\n"
+	" \"totalMs\": 1006,\n"
 	" \"connectMs\": 106, \"drainMs\": 0, \"serverFirstMs\": 107},\n"
 	"\"limits\": {\"headBytes\": 4096, \"connections\": 2,\n"
 	" \"connectionsPerSecond\": 3, \"bytesPerSecond\": 4294967295,\n"
@@ -181,6 +183,7 @@ static void config__every_keyword(void **state)
 	assert_string_equal(c->ingress_key, "/i/k");
 	assert_string_equal(c->ingress_keys_file, "/i/keys");
 	assert_int_equal(c->tunnel_idle_ms, 1005);
+	assert_int_equal(c->total_ms, 1006);
 	assert_int_equal(c->server_first_ms, 107);
 	assert_int_equal(c->leaf_cache, 16);
 	assert_int_equal(c->h2_streams, 8);
