@@ -142,6 +142,7 @@ static enum moved origin_failed(struct exchange *x)
 
 	if (!x->answered && x->back->silent && exchange_retry(x))
 		return MOVED_GONE;
+	x->front->code = x->back->code;
 	return fail(x, AUDIT_REASON_ORIGIN_FAILED, 502, why);
 }
 

@@ -274,6 +274,8 @@ const char *h2_leg_why(const struct h2_leg *l)
 static enum leg_read leg_gone(struct h2_leg *l)
 {
 	l->leg.why = h2_leg_why(l);
+	if (l->closed && l->conn && !l->conn->failed)
+		l->leg.code = l->code;
 	return LEG_BROKEN;
 }
 

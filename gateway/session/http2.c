@@ -139,18 +139,37 @@ static bool leg_is_stalled(const struct h2_leg *l, uint32_t ms)
 	return since && loop_now_ms(l->conn->worker->loop) - since >= ms;
 }
 
+/* The origin's code tells the client what it should do next, and is passed on;
+ * clients of gRPC make their status of it. Not one that speaks of frames: those
+ * were ours. */
+static uint32_t code_for_client(uint32_t code)
+{
+	switch (code) {
+	case H2_REFUSED_STREAM:
+	case H2_CANCEL:
+	case H2_CONNECT_ERROR:
+	case H2_ENHANCE_YOUR_CALM:
+	case H2_INADEQUATE_SECURITY:
+	case H2_HTTP_1_1_REQUIRED:
+		return code;
+	default:
+		return H2_INTERNAL_ERROR;
+	}
+}
+
 /* What came so far is still sent, if the client takes it. */
 static void front_broke(struct leg *leg)
 {
 	struct h2_leg *l = of(leg);
+	uint32_t code = code_for_client(leg->code);
 
 	leg->exchange = NULL;
 	if (!l->conn || l->closed)
 		return;
 	if (leg_is_stalled(l, STALL_MS))
-		h2_reset(l->conn->h2, l->id, H2_INTERNAL_ERROR);
+		h2_reset(l->conn->h2, l->id, code);
 	else
-		h2_break(l->conn->h2, l->id);
+		h2_break(l->conn->h2, l->id, code);
 	h2_conn_touch(l->conn);
 }
 

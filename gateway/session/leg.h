@@ -8,8 +8,9 @@
  * framing and writes content into it.
  *
  * Content is read as views, valid until the next read of any leg of the
- * worker, so it is written on at once (in parts, where it is masked). flow.c never reads more than the other
- * leg has room for: that is all there is to back-pressure.
+ * worker, so it is written on at once (in parts, where it is masked). flow.c
+ * never reads more than the other leg has room for: that is all there is to
+ * back-pressure.
  */
 #pragma once
 
@@ -82,7 +83,8 @@ struct leg_ops {
 	/* The exchange is over and freed right after: the next one may begin
 	 * (keep), or the connection has to end. Never NULL. */
 	void (*finished)(struct leg *l, bool keep);
-	/* The same, but the response must be seen to have broken off. */
+	/* The same, but the response must be seen to have broken off, for
+	 * l->code where that can be said. */
 	void (*broke)(struct leg *l);
 
 	/* -- backs ------------------------------------------------------- */
@@ -103,4 +105,7 @@ struct leg {
 	bool malformed;		   /* it broke the protocol, rather than off */
 	bool silent;	/* a back that broke without having said a byte */
 	bool untouched; /* ... and that did nothing with the request */
+	/* The code of HTTP/2 with which a back broke, and a front is to; 0 is
+	 * none. */
+	uint32_t code;
 };

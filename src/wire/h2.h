@@ -178,9 +178,9 @@ WUNRES int h2_write(struct h2 *h, int32_t id, struct span bytes);
 int h2_end(struct h2 *h, int32_t id, const struct headers *trailers);
 /* Ends the stream at once, both ways; queued data is lost. closed() follows. */
 void h2_reset(struct h2 *h, int32_t id, uint32_t code);
-/* As h2_end(), but so that the peer sees it broken off: RST_STREAM with
- * INTERNAL_ERROR after what is queued. Before the head: h2_reset(). */
-void h2_break(struct h2 *h, int32_t id);
+/* As h2_end(), but so that the peer sees it broken off: RST_STREAM with this
+ * code after what is queued. Before the head: h2_reset(). */
+void h2_break(struct h2 *h, int32_t id, uint32_t code);
 /* n bytes of data() were used: opens the windows of stream and connection.
  * What a stream still owes when it closes is given back by itself. */
 void h2_consumed(struct h2 *h, int32_t id, size_t n);

@@ -219,15 +219,16 @@ void h2_reset(struct h2 *h, int32_t id, uint32_t code)
 					code);
 }
 
-void h2_break(struct h2 *h, int32_t id)
+void h2_break(struct h2 *h, int32_t id, uint32_t code)
 {
 	struct h2_stream *s = stream_live(h, id);
 
 	if (!is_writable(s) || !buf_len(&s->queue)) {
-		h2_reset(h, id, NGHTTP2_INTERNAL_ERROR);
+		h2_reset(h, id, code);
 		return;
 	}
 	s->ended = s->broken = true;
+	s->code = code;
 	body_resume(h, s);
 }
 

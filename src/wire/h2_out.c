@@ -150,9 +150,9 @@ static ssize_t on_read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
 		return NGHTTP2_ERR_DEFERRED;
 	}
 	if (!have && s->broken) {
-		s->cut = s->reset_asked = true;
-		h2_stream_forgive(h, s);
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* RST_STREAM */
+		h2_reset(h, s->id, s->code);
+		s->deferred = true;
+		return NGHTTP2_ERR_DEFERRED; /* RST_STREAM is what comes next */
 	}
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (have <= most && s->ended && !s->broken) {

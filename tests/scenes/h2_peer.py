@@ -161,6 +161,9 @@ class Two:
         elif verb == "half":
             self.say(stream, 200, b"half of it", [("content-length", "20")],
                      lambda: self.h2.reset_stream(stream, 2))
+        elif verb == "torn":  # the same with a code of choice
+            self.say(stream, 200, b"half of it", [("content-length", "20")],
+                     lambda: self.h2.reset_stream(stream, int(rest[0])))
         elif verb == "cut":
             self.say(stream, 200, b"half of it", end=False)
             self.later(0.1, self.close)

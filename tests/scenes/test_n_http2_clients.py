@@ -205,6 +205,14 @@ def test_reset_in_the_middle_is_seen_as_broken_off(peer, client):
     assert client.ask("/ok")["status"] == 200
 
 
+@pytest.mark.parametrize("code, told", [(0, INTERNAL), (1, INTERNAL), (3, INTERNAL), (7, 7), (8, 8),
+                                        (10, 10), (11, 11), (12, 12), (13, 13), (99, INTERNAL)])
+def test_code_of_a_reset_in_the_middle_is_passed_on(peer, client, code, told):
+    """Clients of gRPC make a status of it."""
+    r = client.ask(f"/torn/{code}")
+    assert r["status"] == 200 and r["body"] == "half of it" and r["reset"] == told, r
+
+
 def test_connection_closed_in_the_middle_is_seen_as_broken_off(peer, client):
     r = client.ask("/cut")
     assert r["status"] == 200 and r["body"] == "half of it" and r["reset"] == INTERNAL, r

@@ -114,21 +114,22 @@ static void flow__break(void **state)
 		h2_talk(&p);
 	}
 	sent += fill(&p.server, id, 30000);
-	h2_break(p.server.h, id);
+	h2_break(p.server.h, id, H2_ENHANCE_YOUR_CALM);
 	assert_int_equal(h2_write(p.server.h, id, SPAN("x")), -EPIPE);
 	h2_talk(&p);
 	assert_int_equal(p.client.bytes, sent);
 	assert_int_equal(p.client.ends, 0);
-	assert_int_equal(p.client.last_code, H2_INTERNAL_ERROR);
+	assert_int_equal(p.client.last_code, H2_ENHANCE_YOUR_CALM);
 	assert_int_equal(p.client.closes, 1);
 	assert_int_equal(p.server.closes, 1);
 	assert_int_equal(p.server.failed, 0);
 
 	id = get(&p); /* before the head, or for a window that stays shut */
 	h2_talk(&p);
-	h2_break(p.server.h, id);
+	h2_break(p.server.h, id, H2_CONNECT_ERROR);
 	h2_talk(&p);
 	assert_int_equal(p.client.closes, 2);
+	assert_int_equal(p.client.last_code, H2_CONNECT_ERROR);
 	id = get(&p);
 	h2_talk(&p);
 	p.client.hold = true;
@@ -136,7 +137,7 @@ static void flow__break(void **state)
 		(void)fill(&p.server, id, 65536);
 		h2_talk(&p);
 	}
-	h2_break(p.server.h, id);
+	h2_break(p.server.h, id, H2_INTERNAL_ERROR);
 	h2_talk(&p);
 	assert_int_equal(p.client.closes, 2);
 	assert_int_equal(h2_stalled_since(p.server.h, id), 1000000);
