@@ -65,7 +65,7 @@ class Lines:
     """Records that were written since it was made."""
 
     def __init__(self, lab):
-        self.lab, self.mark = lab, len(lab.audit_text()) if lab.audit_path.exists() else 0
+        self.lab, self.mark = lab, len(lab.audit_text().encode()) if lab.audit_path.exists() else 0
 
     def bytes(self):
         if not self.lab.audit_path.exists():
