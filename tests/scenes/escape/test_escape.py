@@ -27,8 +27,8 @@ WAYS = sorted(p.stem for p in (FOLDER / "ways").glob("*.py"))
 MARK = "sp-escape-"
 TRAP4, TRAP6 = "10.212.3.", "fd12:3::"
 PROXY4, PROXY6 = "192.0.0.8", "100::5350"
-# sallyport-execd is no role: it runs inside sandboxes
-ROLES = sorted({p.name.removeprefix("sallyport-") for p in BIN.glob("sallyport-*")} - {"execd"})
+# sallyport-execd is no role: it runs inside sandboxes; nor is what the bench builds there
+ROLES = sorted({p.name.removeprefix("sallyport-") for p in BIN.glob("sallyport-*")} - {"execd", "load"})
 STATES = ("serving", *(f"{r} dead" for r in ROLES), "supervisor dead", "stopped")
 AT_ONCE = 12
 INGRESS, LIFECYCLE = 8081, 8082  # on every address of the node
