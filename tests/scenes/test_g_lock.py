@@ -623,6 +623,7 @@ def test_bridge_neighbour_cannot_be_played(lab, bridge, nf_call, who):
     own, theirs = hardware(a.ns), hardware(b.ns)
     bridge_mac = hardware(lab.gw, a.bridge)
     assert works(b) is True
+    time.sleep(0.1)  # records of what is allowed wait a little
     mark, before = lab.audit_path.stat().st_size, len(lab.records())
     in_gateway(lab, "sysctl", "-qw", f"net.ipv4.conf.{a.bridge}.arp_accept=1")
     with refused(lab, 6):
