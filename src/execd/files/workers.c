@@ -11,7 +11,7 @@
  *
  * A step is never interrupted. What it can be stuck in is one system call (a
  * file system that does not answer); with every thread stuck so, files wait,
- * and commands, terminals and the proxy do not.
+ * and long bodies (body.h), and commands, terminals and the proxy do not.
  */
 
 #include "src/execd/files/workers.h"
