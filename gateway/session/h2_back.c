@@ -3,6 +3,10 @@
  *
  * Only exchanges of one sandbox and one destination do (upstream/pool.c). An
  * exchange's leg is a stream; the connection belongs to the origin.
+ *
+ * A WebSocket goes to an origin by HTTP/1.1, unless that speaks HTTP/2 only.
+ * Then it is an extended CONNECT (RFC 8441), which may be sent no sooner than
+ * the origin's settings offer it; the front is told what HTTP/1.1 says (101).
  */
 
 #include "gateway/session/back.h"
@@ -19,6 +23,8 @@
 #include "gateway/worker.h"
 #include "src/base/err.h"
 #include "src/base/secret.h"
+#include "src/wire/bytes.h"
+#include "src/wire/ws.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
 
@@ -46,6 +52,13 @@ static struct origin *origin_of(struct h2_conn *c)
 /* -- the request
  * ------------------------------------------------------------------ */
 
+/* What an extended CONNECT does without. */
+static bool is_of_upgrade(const struct header *h)
+{
+	return h->id == HEADER_SEC_WEBSOCKET_KEY ||
+	       h->id == HEADER_CONTENT_LENGTH;
+}
+
 /* The kept fields in order, then ours. Values with a prefix are put together
  * in `plain`, which the caller wipes. */
 static bool head_fields(const struct request *req,
@@ -63,6 +76,7 @@ static bool head_fields(const struct request *req,
 		h = &from->items[i];
 		/* "TE: trailers" is of HTTP/2 itself; gRPC needs it */
 		if (h->id == HEADER_HOST ||
+		    (head->upgrade && is_of_upgrade(h)) ||
 		    (h->id != HEADER_TE && !field_goes_on(req, from, h)))
 			continue;
 		to->items[to->count++] = *h;
@@ -93,23 +107,37 @@ static bool head_fields(const struct request *req,
 	return true;
 }
 
-static int back_request(struct leg *leg, const struct request *request,
+/* The one protocol that an upgrade asks for; empty where it is none or several,
+ * or has content before it. */
+static struct span protocol_of(const struct h1_request *head)
+{
+	const struct header *h = headers_find(&head->headers, HEADER_UPGRADE);
+
+	if (!h || headers_count(&head->headers, HEADER_UPGRADE) > 1 ||
+	    !bytes_are(h->value, BYTE_TOKEN) || head->length ||
+	    head->body == H1_BODY_CHUNKED)
+		return SPAN_NONE;
+	return h->value;
+}
+
+static int request_send(struct h2_leg *l, const struct request *request,
 			const struct h1_request *head)
 {
 	struct buf plain = BUF_INIT(1024 * 1024);
-	struct h2_leg *l = of(leg);
 	struct h2_head out;
-	bool end = head->body == H1_BODY_NONE ||
-		   (head->body == H1_BODY_LENGTH && !head->length);
+	bool end = !head->upgrade &&
+		   (head->body == H1_BODY_NONE ||
+		    (head->body == H1_BODY_LENGTH && !head->length));
 	int r = -ENOBUFS;
 
-	must(request->grant != NULL);
-	if (!l->conn)
-		return -EPIPE;
-	if (head->upgrade) /* it is asked for over HTTP/1.1 only */
-		return -EOPNOTSUPP;
 	h2_head_init(&out);
 	out.method = head->method;
+	if (head->upgrade) {
+		out.method = SPAN("CONNECT");
+		out.protocol = protocol_of(head);
+		if (!out.protocol.len)
+			return -EOPNOTSUPP;
+	}
 	out.scheme = SPAN("https");
 	out.authority = head->authority;
 	out.path = request->target;
@@ -124,6 +152,42 @@ static int back_request(struct leg *leg, const struct request *request,
 	h2_health_asked(&h2_of(l->conn)->health);
 	h2_conn_touch(l->conn);
 	return 0;
+}
+
+static int back_request(struct leg *leg, const struct request *request,
+			const struct h1_request *head)
+{
+	struct h2_leg *l = of(leg);
+
+	must(request->grant != NULL);
+	if (!l->conn)
+		return -EPIPE;
+	if (!head->upgrade)
+		return request_send(l, request, head);
+	l->tunnel = H2_TUNNEL_ASKED; /* by back_response() */
+	return 0;
+}
+
+/* Asks for the tunnel, once it is known whether that may be. */
+static enum leg_read tunnel_ask(struct h2_leg *l)
+{
+	struct exchange *x = l->leg.exchange;
+	int r;
+
+	if (!h2_peer_settings_seen(l->conn->h2))
+		return LEG_NOTHING;
+	r = request_send(l, &x->request, &x->head);
+	if (!r)
+		return LEG_NOTHING;
+	l->leg.why = r == -EOPNOTSUPP ? "the origin opens no such tunnel in "
+					"HTTP/2, and speaks nothing else"
+				      : err_text(r);
+	return LEG_BROKEN;
+}
+
+static void on_settings(void *ctx)
+{
+	h2_conn_tell_waiting(ctx);
 }
 
 /* -- the response
@@ -154,6 +218,10 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 		r->content = CONTENT_LENGTH;
 	if (end)
 		r->content = CONTENT_NONE;
+	if (l->tunnel == H2_TUNNEL_ASKED && head->status / 100 == 2) {
+		r->content = CONTENT_TUNNEL;
+		l->tunnel = H2_TUNNEL_OPEN;
+	}
 	*l->last_next = r;
 	l->last_next = &r->next;
 	h2_leg_news(l);
@@ -169,6 +237,33 @@ static void response_give(const struct h2_response *r, struct response *ret)
 	memcpy(ret->headers.items, r->fields, r->count * sizeof(r->fields[0]));
 }
 
+static void put_header(struct response *r, enum header_id id, struct span value)
+{
+	if (r->headers.count < HEADERS_MAX)
+		r->headers.items[r->headers.count++] = (struct header){
+			.name = header_name(id),
+			.value = value,
+			.id = id,
+		};
+}
+
+/* As an origin of HTTP/1.1 would have said it. */
+static void tunnel_give(struct exchange *x, struct response *ret)
+{
+	const struct header *key =
+		headers_find(&x->head.headers, HEADER_SEC_WEBSOCKET_KEY);
+	char accept[WS_ACCEPT_SIZE];
+
+	ret->status = 101;
+	ret->reason = SPAN("Switching Protocols");
+	put_header(ret, HEADER_UPGRADE, protocol_of(&x->head));
+	if (!key || headers_find(&ret->headers, HEADER_SEC_WEBSOCKET_ACCEPT) ||
+	    !ws_accept(key->value, accept))
+		return;
+	put_header(ret, HEADER_SEC_WEBSOCKET_ACCEPT,
+		   arena_dup(&x->arena, span_of(accept, sizeof(accept))));
+}
+
 static enum leg_read back_response(struct leg *leg, struct response *ret)
 {
 	struct h2_leg *l = of(leg);
@@ -179,9 +274,14 @@ static enum leg_read back_response(struct leg *leg, struct response *ret)
 		if (!l->first)
 			l->last_next = &l->first;
 		response_give(r, ret);
+		if (r->content == CONTENT_TUNNEL)
+			tunnel_give(leg->exchange, ret);
 		return LEG_PIECE;
 	}
-	if (l->conn && !l->closed)
+	if (l->tunnel == H2_TUNNEL_ASKED && !l->id && l->conn &&
+	    !l->conn->failed)
+		return tunnel_ask(l);
+	if (l->conn && !l->closed && !l->conn->failed)
 		return LEG_NOTHING;
 	leg->why = h2_leg_why(l);
 	leg->untouched = l->closed && l->code == H2_REFUSED_STREAM;
@@ -258,7 +358,7 @@ int origin_h2_begin(struct origin *o)
 {
 	static const struct h2_conn_ops ops = {
 		.h2 = { H2_CONN_OPS, .head = on_head, .closed = on_closed,
-			.goaway = on_goaway },
+			.goaway = on_goaway, .settings = on_settings },
 		.ended = on_ended,
 	};
 	const struct h2_limits limits = {

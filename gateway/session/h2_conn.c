@@ -84,6 +84,17 @@ static void conn_run_ready(struct h2_conn *c)
 		h2_conn_touch(c);
 }
 
+void h2_conn_tell_waiting(struct h2_conn *c)
+{
+	list_for_each(it, &c->legs)
+	{
+		struct h2_leg *l = container_of(it, struct h2_leg, link);
+
+		if (!l->id)
+			h2_leg_news(l);
+	}
+}
+
 /* The peer is gone or cannot be believed: every stream ends. */
 static void conn_fail(struct h2_conn *c)
 {
@@ -91,6 +102,7 @@ static void conn_fail(struct h2_conn *c)
 		return;
 	c->failed = true;
 	h2_drop(c->h2, H2_CANCEL);
+	h2_conn_tell_waiting(c);
 	h2_conn_touch(c);
 }
 
@@ -285,10 +297,10 @@ enum leg_read h2_leg_read(struct leg *leg, size_t max, struct span *ret)
 	size_t n = MIN(max, buf_len(&l->in));
 
 	/* Until it is accepted what comes is of no request: it waits. */
-	if (l->connect && !l->tunnel)
+	if (l->tunnel == H2_TUNNEL_WANTED)
 		n = 0;
 	if (!n) {
-		if (l->in_ended || (l->connect && !l->tunnel))
+		if (l->in_ended || l->tunnel == H2_TUNNEL_WANTED)
 			return LEG_END;
 		return l->closed || !l->conn ? leg_gone(l) : LEG_NOTHING;
 	}
@@ -339,7 +351,7 @@ int h2_leg_end(struct leg *leg, const struct headers *trailers)
 
 	if (!leg_is_live(l))
 		return -EPIPE;
-	if (l->out_ended)
+	if (l->out_ended || l->tunnel == H2_TUNNEL_ASKED)
 		return 0;
 	l->out_ended = true;
 	h2_conn_touch(l->conn);

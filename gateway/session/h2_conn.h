@@ -36,6 +36,17 @@ struct h2_response {
 	struct header fields[];
 };
 
+/* A WebSocket or the like: extended CONNECT (RFC 8441). */
+enum h2_tunnel {
+	H2_TUNNEL_NONE,
+	/* Front: the client asked. What it sends already waits. */
+	H2_TUNNEL_WANTED,
+	/* Back: the origin is asked, or will be once its settings are there
+	 * (then id is 0). Nothing is sent into it. */
+	H2_TUNNEL_ASKED,
+	H2_TUNNEL_OPEN,
+};
+
 /* One stream: the leg of an exchange, front or back. */
 struct h2_leg {
 	struct leg leg;
@@ -44,17 +55,16 @@ struct h2_leg {
 	struct list link;	 /* in conn->legs */
 	struct list ready;	 /* in conn->ready while it has news */
 	int32_t id;
-	struct buf in;		  /* content received */
-	bool head_sent;		  /* content may be written */
-	bool in_ended;		  /* the peer said its end */
-	bool out_ended;		  /* we said ours */
-	bool closed;		  /* the stream is gone */
-	bool over;		  /* ... for its sandbox held too much */
-	bool begun;		  /* front: exchange_begin() was called */
-	bool connect;		  /* front: an extended CONNECT ... */
-	bool tunnel;		  /* ... that was accepted */
-	uint32_t code;		  /* why it is gone */
-	struct headers *trailers; /* in the exchange's arena */
+	struct buf in;	/* content received */
+	bool head_sent; /* content may be written */
+	bool in_ended;	/* the peer said its end */
+	bool out_ended; /* we said ours */
+	bool closed;	/* the stream is gone */
+	bool over;	/* ... for its sandbox held too much */
+	bool begun;	/* front: exchange_begin() was called */
+	enum h2_tunnel tunnel;
+	uint32_t code;				/* why it is gone */
+	struct headers *trailers;		/* in the exchange's arena */
 	struct h2_response *first, **last_next; /* back: heads */
 };
 
@@ -101,6 +111,8 @@ void h2_conn_run(struct h2_conn *c);
 /* The peer is given up: legs are told, and it ends at the end of this turn. why
  * is a constant, for people. */
 void h2_conn_lose(struct h2_conn *c, const char *why);
+/* Legs that have no stream yet have news: settings, or the end. */
+void h2_conn_tell_waiting(struct h2_conn *c);
 /* Output is due at the end of this turn. */
 void h2_conn_touch(struct h2_conn *c);
 /* End of a turn: sends for every connection that was touched. */

@@ -97,7 +97,7 @@ static int front_respond(struct leg *leg, struct request *request,
 	if (!l->conn || l->closed)
 		return -EPIPE;
 	/* to an extended CONNECT it would say that the tunnel is there */
-	if (l->connect && response->content != CONTENT_TUNNEL &&
+	if (l->tunnel && response->content != CONTENT_TUNNEL &&
 	    response->status / 100 == 2) {
 		leg->why = "the origin did not switch protocols";
 		return -EPROTO;
@@ -109,7 +109,7 @@ static int front_respond(struct leg *leg, struct request *request,
 	h2_conn_touch(l->conn);
 	if (response->content == CONTENT_TUNNEL) {
 		head.status = 200; /* RFC 8441: what 101 is in HTTP/1.1 */
-		l->tunnel = true;
+		l->tunnel = H2_TUNNEL_OPEN;
 	} else if (response->status < 200) {
 		return h2_interim(l->conn->h2, l->id, &head);
 	}
@@ -263,7 +263,8 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 	s->sandbox->streams++;
 	l->id = id;
 	h2_set_stream_data(c->h2, id, l);
-	l->connect = head->protocol.len;
+	if (head->protocol.len)
+		l->tunnel = H2_TUNNEL_WANTED;
 	x = exchange_new(s, &l->leg);
 	l->leg.exchange = x;
 	if (!head_fill(x, head, end) || !span_eq(head->scheme, SPAN("https"))) {
@@ -273,7 +274,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 			      "the request does not fit its connection");
 		return;
 	}
-	if (l->connect && !may_be_tunnelled(head->protocol)) {
+	if (l->tunnel && !may_be_tunnelled(head->protocol)) {
 		l->begun = true;
 		exchange_fail(x, AUDIT_REASON_MALFORMED, 501,
 			      "no tunnel for this protocol");

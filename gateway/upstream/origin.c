@@ -141,6 +141,7 @@ static void on_tls(struct stream *s, void *ctx, unsigned events)
 	if (stream_tls_ready(s)) {
 		origin_is_open(o);
 	} else if (origin_is_h2_only(o)) {
+		pool_note_h2_only(o);
 		o->wants_h2 = true;
 		o->stream = stream_free(o->stream);
 		origin_attempt(o);
@@ -326,9 +327,11 @@ struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			   const struct grant *grant, bool h2, origin_fn *fn,
 			   void *ctx)
 {
-	struct origin *o = origin_kept(w, s, d, h2);
+	struct origin *o;
 
 	must(grant != NULL);
+	h2 = h2 || pool_is_h2_only(w->pool, s, d);
+	o = origin_kept(w, s, d, h2);
 	if (o)
 		return o;
 	o = must_alloc(sizeof(*o));

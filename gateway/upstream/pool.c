@@ -35,6 +35,7 @@ struct origin_group {
 	unsigned origins;    /* busy and idle */
 	enum origin_alpn alpn;
 	uint64_t alpn_ms;	/* when it was found out */
+	bool h2_only;		/* it refused to speak HTTP/1.1 */
 	struct list shared;	/* HTTP/2: those that take new streams */
 	struct origin *opening; /* HTTP/2: one more, for who waits for it */
 	struct list waiting;	/* ... struct origin.link */
@@ -217,11 +218,27 @@ bool pool_note_alpn(struct origin *o)
 		list_push(&o->group->shared, &o->shared);
 		return true;
 	}
+	o->group->h2_only = false;
 	if (o->wants_h2) {
 		o->group->alpn = ORIGIN_ALPN_H1;
 		o->group->alpn_ms = loop_now_ms(o->worker->loop);
 	}
 	return false;
+}
+
+void pool_note_h2_only(struct origin *o)
+{
+	o->group->h2_only = true;
+}
+
+bool pool_is_h2_only(struct origin_pool *pool, const struct sandbox *s,
+		     const struct destination *d)
+{
+	char bytes[KEY_BYTES];
+	const struct origin_group *g =
+		map_find(&pool->groups, group_key(s, d, bytes));
+
+	return g && g->h2_only;
 }
 
 bool pool_wait(struct origin *o)

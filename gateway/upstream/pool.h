@@ -24,6 +24,11 @@ bool pool_wait(struct origin *o);
 void pool_wait_over(struct origin *o, struct list *ret_waiting);
 /* Remembers what the handshake chose. True: HTTP/2. */
 bool pool_note_alpn(struct origin *o);
+/* The origin would not do without HTTP/2: remembered too, so that who asks
+ * without it next is spared the refusal. */
+void pool_note_h2_only(struct origin *o);
+bool pool_is_h2_only(struct origin_pool *pool, const struct sandbox *s,
+		     const struct destination *d);
 /* Unlinks o and lets go of its group. */
 void pool_forget(struct origin *o);
 

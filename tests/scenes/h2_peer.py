@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """h2_peer.py ADDRESS CRT KEY FOLDER - an origin of HTTP/2 that does as it is asked
 
-What it offers in ALPN stands in FOLDER/alpn and is read for every connection;
-over HTTP/1.1 it answers too. Paths say what to do, FOLDER/log what it saw.
+What it offers in ALPN stands in FOLDER/alpn and is read for every connection,
+with "tunnels" RFC 8441 as well; over HTTP/1.1 it answers too. Paths say what to do, FOLDER/log what it saw.
 """
 import gzip
 import json
@@ -18,6 +18,7 @@ import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+import h2.settings
 import hpack
 import zstandard
 
@@ -40,12 +41,15 @@ class Two:
 
     def __init__(self, sock, number):
         self.sock, self.number, self.streams, self.due = sock, number, {}, []
-        self.queue = {}
+        self.queue, self.tunnels = {}, set()
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=False, header_encoding="utf-8", validate_outbound_headers=False,
             normalize_outbound_headers=False))
 
-    def run(self):
+    def run(self, tunnels):
+        if tunnels:
+            self.h2.local_settings = h2.settings.Settings(client=False, initial_values={
+                h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL: 1})
         self.h2.initiate_connection()
         self.flush()
         self.sock.settimeout(0.02)
@@ -81,6 +85,10 @@ class Two:
                 "method": dict(event.headers)[":method"], "length": 0, "trailers": []}
             if dict(event.headers)[":path"] == "/unread":  # its window stays shut
                 note(self.streams.pop(event.stream_id))
+            elif dict(event.headers)[":method"] == "CONNECT":
+                self.connect(event.stream_id, self.streams.pop(event.stream_id))
+        elif event and getattr(event, "stream_id", None) in self.tunnels:
+            self.tunnel(event)
         elif isinstance(event, h2.events.DataReceived):
             if event.stream_id in self.streams:
                 self.streams[event.stream_id]["length"] += len(event.data)
@@ -125,6 +133,29 @@ class Two:
             end()
         elif end:
             self.h2.end_stream(stream)
+
+    def connect(self, stream, seen):
+        note(seen)
+        if not seen["path"].startswith("/switch"):
+            self.say(stream, 403, b"no tunnel\n")
+            return
+        self.tunnels.add(stream)
+        self.h2.send_headers(stream, [(":status", "200"), ("sec-websocket-protocol", "lab")])
+
+    def tunnel(self, event):
+        """Echoes; what is "torn" ends in the middle."""
+        if isinstance(event, h2.events.DataReceived):
+            self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            if event.data == b"torn":
+                self.tunnels.discard(event.stream_id)
+                self.h2.reset_stream(event.stream_id, 8)
+            else:
+                self.h2.send_data(event.stream_id, event.data)
+        elif isinstance(event, h2.events.StreamEnded):
+            self.h2.end_stream(event.stream_id)
+        elif isinstance(event, h2.events.StreamReset):
+            self.tunnels.discard(event.stream_id)
+            note({"reset": int(event.error_code), "stream": event.stream_id, "conn": self.number})
 
     def later(self, seconds, act):
         self.due.append((time.monotonic() + seconds, act))
@@ -277,14 +308,15 @@ def serve(sock, number):
     note({"accepted": number, "port": str(sock.getpeername()[1])})
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CRT, KEY)
-    context.set_alpn_protocols((Path(FOLDER) / "alpn").read_text().split())
+    offers = (Path(FOLDER) / "alpn").read_text().split()
+    context.set_alpn_protocols([name for name in offers if name != "tunnels"])
     try:
         hello = sock.recv(16384, socket.MSG_PEEK)
         if b"\x02h2" not in hello and "http/1.1" not in (Path(FOLDER) / "alpn").read_text():
             context.sni_callback = refuse
         sock = context.wrap_socket(sock, server_side=True)
         if sock.selected_alpn_protocol() == "h2":
-            Two(sock, number).run()
+            Two(sock, number).run("tunnels" in offers)
         elif sock.selected_alpn_protocol() or "http/1.1" in (Path(FOLDER) / "alpn").read_text():
             one(sock, number)
     except (OSError, Over, h2.exceptions.ProtocolError, ValueError) as e:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bridges between HTTP/1.1 and HTTP/2: no message becomes two, none says what it may not."""
-import json
+import base64
+import hashlib
+import time
 
 import pytest
-from conftest import HERE
-from h2_lab import ADDRESS, HOST, peer  # noqa: F401
+from conftest import HERE, SECRET
+from h2_lab import ADDRESS, HOST, curl, peer  # noqa: F401
 from test_n_http2_clients import Client, bridge, client  # noqa: F401
 
 SECOND = f"GET /second HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
@@ -48,3 +50,85 @@ def test_answer_without_content_whose_end_comes_later(peer, client, method, stat
     assert f" {status}" in head and "chunked" not in head.lower(), r.stdout
     assert rest.startswith("HTTP/1.1 200"), r.stdout
     assert client.ask(f"/bare/{status}", method=method)["status"] == status
+
+
+# -- a WebSocket to an origin that speaks nothing but HTTP/2 ------------------------------
+
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+ACCEPT = base64.b64encode(hashlib.sha1(
+    (KEY + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
+
+
+def offers(lab, *protocols):
+    """From now on, and on connections that are kept: none is left of them."""
+    lab.peer.offers(*protocols)
+    for _ in range(3):
+        assert curl(lab.sandboxes[0], "/bye").stdout == "bye\n"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def only_two(peer):  # noqa: F811
+    offers(peer, "h2", "tunnels")
+    yield peer
+    offers(peer, "h2")
+
+
+def upgrade(lab, path, *pieces):
+    asked = (f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+             f"Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n")
+    return lab.sandboxes[0].run("/usr/bin/python3", HERE / "raw.py", "tls", ADDRESS[HOST], "443", HOST,
+                                input="PAUSE\n".join([asked, *pieces]),
+                                env=dict(lab.sandboxes[0].env(), WAIT="1.5"))
+
+
+def test_websocket_of_http1_to_an_origin_of_http2_only(only_two):
+    r = upgrade(only_two, "/switch/one", "hello ", "again")
+    head, _, rest = r.stdout.partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 101 Switching Protocols") and rest == "hello again", r.stdout
+    fields = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:])
+    assert fields["upgrade"] == "websocket" and fields["connection"] == "upgrade", fields
+    assert ACCEPT in head and fields["sec-websocket-protocol"] == "lab", fields
+    [seen] = only_two.peer.seen(path="/switch/one")
+    names = dict(seen["headers"])
+    assert seen["method"] == "CONNECT" and names[":protocol"] == "websocket", seen
+    assert names["authorization"] == f"Bearer {SECRET}" and names["sec-websocket-version"] == "13", seen
+    assert not {"upgrade", "connection", "sec-websocket-key", "content-length"} & set(names), seen
+    record = only_two.record(path="/switch/one")
+    assert record["kind"] == "tunnel" and record["bytesIn"] == 11 and record["method"] == "GET", record
+
+
+def test_websocket_of_http2_on_both_legs(only_two):
+    with Client(only_two.sandboxes[0]) as client:  # noqa: F811
+        assert client.ask("/ok")["status"] == 200
+        r = client.ask("/switch/two", method="CONNECT", protocol="websocket", body="over two")
+        assert r["status"] == 200 and r["body"] == "over two" and r["reset"] is None, r
+        r = client.ask("/switch/torn", method="CONNECT", protocol="websocket", body="torn", open=True)
+        assert r["status"] == 200 and r["reset"] == 8, r
+        r = client.ask("/refused", method="CONNECT", protocol="websocket", open=True)
+        assert r["status"] == 403 and r["body"] == "no tunnel\n", r
+        assert client.ask("/ok")["status"] == 200
+    assert [s["version"] for s in only_two.peer.seen(path="/switch/two")] == [2]
+
+
+def test_origin_of_http2_without_tunnels_is_a_502(peer, client):  # noqa: F811
+    r = upgrade(peer, "/switch/none")
+    assert r.stdout.startswith("HTTP/1.1 502") and "tunnel" in r.stdout, r.stdout
+    assert not peer.peer.seen(path="/switch/none")
+
+
+def test_two_upgrades_or_content_before_one_are_no_tunnel(only_two):
+    asked = (f"GET /switch/both HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\n"
+             "Upgrade: websocket, other\r\n\r\n")
+    r = only_two.sandboxes[0].run("/usr/bin/python3", HERE / "raw.py", "tls", ADDRESS[HOST], "443", HOST,
+                                  input=asked, env=dict(only_two.sandboxes[0].env(), WAIT="1"))
+    assert r.stdout.startswith("HTTP/1.1 502") and not only_two.peer.seen(path="/switch/both"), r.stdout
+
+
+def test_that_an_origin_speaks_http2_only_is_remembered(peer, client):  # noqa: F811
+    """One refusal, not one for every request."""
+    assert curl(peer.sandboxes[0], "/ok", "--http1.1").returncode == 0
+    before = len([r for r in peer.peer.seen() if "accepted" in r])
+    for _ in range(5):
+        assert curl(peer.sandboxes[0], "/ok", "--http1.1").returncode == 0
+    assert len([r for r in peer.peer.seen() if "accepted" in r]) == before
