@@ -163,7 +163,8 @@ static bool node_connects(const struct config *config)
 }
 
 /* What is not asked about is not tracked, and what is not tracked is not asked
- * about. */
+ * about. TCP is most of all packets: its rule ends the chain, so that none of
+ * them is compared with the rest, nor with the other patterns of interfaces. */
 static int put_untracked(struct buf *out, const struct config *config)
 {
 	const bool connects = node_connects(config);
@@ -172,7 +173,7 @@ static int put_untracked(struct buf *out, const struct config *config)
 		out,
 		"\n\tchain untrack_from {\n"
 		"%s"
-		"\t\tmeta l4proto tcp notrack\n"
+		"\t\tmeta l4proto tcp notrack accept\n"
 		"\t\tudp dport %d notrack\n"
 		"\t\t" NEIGHBOURS " notrack\n"
 		"\t}\n"
@@ -186,10 +187,10 @@ static int put_untracked(struct buf *out, const struct config *config)
 			 : "",
 		LISTENERS_DNS_PORT,
 		connects ? "\t\tmeta l4proto tcp socket transparent 1 "
-			   "notrack\n"
+			   "notrack accept\n"
 			   "\t\tmeta l4proto tcp fib saddr type != "
 			   "local notrack\n"
-			 : "\t\tmeta l4proto tcp notrack\n",
+			 : "\t\tmeta l4proto tcp notrack accept\n",
 		LISTENERS_DNS_PORT);
 }
 
@@ -225,18 +226,30 @@ static int put_begins(struct buf *out, const struct config *config)
 	return r ? r : buf_put_str(out, "\t}\n");
 }
 
-/* What is over it is dropped, not reset: an honest client tries again. */
-static int put_opening(struct buf *out, const struct config *config,
-		       const char *version, const char *source)
+static int put_opening_limit(struct buf *out, const struct config *config,
+			     const char *version, const char *source)
 {
-	if (!config->syns_per_s)
-		return 0;
 	return buf_putf(out,
-			"\t\ttcp flags & (fin | syn | rst | ack) == syn add "
-			"@opening_%s { iif . %s limit rate over %u/second "
-			"burst %u packets } counter goto drop_limit\n",
+			"\t\tadd @opening_%s { iif . %s limit rate over "
+			"%u/second burst %u packets } counter goto "
+			"drop_limit\n",
 			version, source, config->syns_per_s,
 			config->syns_per_s);
+}
+
+/* What is over it is dropped, not reset: an honest client tries again. */
+static int put_opening(struct buf *out, const struct config *config)
+{
+	int r;
+
+	if (!config->syns_per_s)
+		return 0;
+	r = buf_put_str(out, "\n\tchain opening {\n");
+	if (!r)
+		r = put_opening_limit(out, config, "v4", "ip saddr");
+	if (!r)
+		r = put_opening_limit(out, config, "v6", "ip6 saddr");
+	return r ? r : buf_put_str(out, "\t}\n");
 }
 
 static int put_opening_set(struct buf *out, const char *version,
@@ -260,6 +273,8 @@ static int put_from_sandbox(struct buf *out, const struct config *config,
 	if (!r)
 		r = put_opening_set(out, "v6", "ipv6_addr");
 	if (!r)
+		r = put_opening(out, config);
+	if (!r)
 		r = buf_put_str(out,
 				"\n\tchain from_sandbox {\n"
 				"\t\t" NEIGHBOURS " accept\n"
@@ -270,10 +285,9 @@ static int put_from_sandbox(struct buf *out, const struct config *config,
 				"drop_source\n");
 	if (!r)
 		r = put_replies(out, config);
-	if (!r)
-		r = put_opening(out, config, "v4", "ip saddr");
-	if (!r)
-		r = put_opening(out, config, "v6", "ip6 saddr");
+	if (!r && config->syns_per_s)
+		r = buf_put_str(out, "\t\ttcp flags & (fin | syn | rst | ack) "
+				     "== syn jump opening\n");
 	if (!r)
 		r = put_tproxy(out, config, false);
 	if (!r && rules->ipv6)

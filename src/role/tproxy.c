@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tproxy.c - three rules for each version of IP, port 53 before the rest */
+/* tproxy.c - three rules for each version of IP
+ *
+ * Each packet of every connection walks them until one of them takes it, so
+ * what most packets are comes first.
+ */
 
 #include "src/role/tproxy.h"
 
@@ -13,9 +17,9 @@ int tproxy_put(struct buf *out, const struct config *config, bool ipv6,
 		const char *what;
 		unsigned port;
 	} rules[] = {
+		{ "tcp dport != 53", config->proxy_port },
 		{ "udp dport 53", LISTENERS_DNS_PORT },
 		{ "tcp dport 53", LISTENERS_DNS_PORT },
-		{ "meta l4proto tcp", config->proxy_port },
 	};
 	const char *nfproto = ipv6 ? "ipv6" : "ipv4";
 	const char *family = ipv6 ? "ip6" : "ip";

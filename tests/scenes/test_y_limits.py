@@ -237,7 +237,7 @@ def test_a_flood_of_handshakes_does_not_reach_the_shared_queue(narrow):
     a, b = lab.sandboxes
 
     def held():
-        rules = run("ip", "netns", "exec", lab.gw, "nft", "list", "chain", "inet", "sallyport", "from_sandbox").stdout
+        rules = run("ip", "netns", "exec", lab.gw, "nft", "list", "chain", "inet", "sallyport", "opening").stdout
         line = next(x for x in rules.splitlines() if "@opening_v4" in x)
         return int(line.split("packets ")[-1].split()[0])
     before, records = held(), len(lab.records(kind="packet", reason="limit", sandbox=a.id))
