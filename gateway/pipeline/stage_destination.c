@@ -18,13 +18,23 @@ static enum step refuse(struct request *req, enum audit_reason reason,
 	return STEP_DENY;
 }
 
-static bool authority_agrees(const struct request *req)
+/* 421 tells a client to make another connection for it: so not for what is a
+ * host on none. */
+static enum step check_authority(struct request *req)
 {
 	const struct destination *d = req->destination;
 	struct authority a;
 
-	return authority_parse(req->authority, scheme_port(d->scheme), &a) &&
-	       destination_is_authority(d, &a);
+	if (!authority_parse(req->authority, scheme_port(d->scheme), &a)) {
+		req->audit->detail = SPAN("the request's authority is no host");
+		return refuse(req, AUDIT_REASON_MALFORMED, 400);
+	}
+	if (destination_is_authority(d, &a))
+		return STEP_NEXT;
+	req->audit->detail =
+		arena_printf(req->arena, "the request is for \"%.*s\"",
+			     SPAN_FMT(req->authority));
+	return refuse(req, AUDIT_REASON_MISDIRECTED, 421);
 }
 
 /* "*" of OPTIONS has no path; it is compared as such. */
@@ -55,12 +65,8 @@ static enum step canon_path(struct request *req)
 
 enum step stage_destination(struct request *req)
 {
+	enum step step = check_authority(req);
+
 	req->audit->method = arena_dup(req->arena, req->method);
-	if (!authority_agrees(req)) {
-		req->audit->detail =
-			arena_printf(req->arena, "the request is for \"%.*s\"",
-				     SPAN_FMT(req->authority));
-		return refuse(req, AUDIT_REASON_MISDIRECTED, 421);
-	}
-	return canon_path(req);
+	return step == STEP_NEXT ? canon_path(req) : step;
 }

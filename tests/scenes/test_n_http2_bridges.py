@@ -6,8 +6,36 @@ import time
 
 import pytest
 from conftest import HERE, SECRET
-from h2_lab import ADDRESS, HOST, curl, peer  # noqa: F401
+from h2_lab import ADDRESS, HOST, WEB, curl, peer  # noqa: F401
 from test_n_http2_clients import Client, bridge, client  # noqa: F401
+
+@pytest.mark.parametrize("authority, status", [
+    (WEB, 421), (f"x.{HOST}", 421), (f"{HOST}:80", 421), (ADDRESS[HOST], 421), ("", 400),
+    (f"user@{HOST}", 400), (f"{HOST}:", 400), (f"{HOST}:0443", 400), (f"{WEB},{HOST}", 400),
+    (f"[{HOST}]", 400), (f"{HOST}..", 400)])
+def test_case_15_authority_of_a_stream(peer, client, authority, status):  # noqa: F811
+    """421 only where another connection would help; then the connection goes on."""
+    r = client.ask("/wrong", authority=authority)
+    assert r["status"] == status or (status == 400 and r["reset"] is not None), r
+    for same in (HOST.upper(), f"{HOST}:443", f"{HOST}."):
+        assert client.ask("/right", authority=same)["status"] == 200
+    assert not peer.peer.seen(path="/wrong") and not peer.nginx.seen(path="/wrong")
+
+
+def test_case_15_host_beside_another_authority(peer, client):  # noqa: F811
+    r = client.ask("/beside", headers=[["host", WEB]])
+    assert r["reset"] is not None and not peer.peer.seen(path="/beside"), r
+    assert client.ask("/ok")["status"] == 200
+
+
+def test_http2_by_prior_knowledge_is_refused(peer):  # noqa: F811
+    """In clear text nobody agreed on it; its requests would be decided about as bytes."""
+    preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+    for kind, port in (("tcp", "80"), ("tls", "443")):
+        r = peer.sandboxes[0].run("/usr/bin/python3", HERE / "raw.py", kind, ADDRESS[HOST], port, HOST,
+                                  input=preface, env=dict(peer.sandboxes[0].env(), WAIT="2"))
+        assert r.stdout.startswith("HTTP/1.1 400 "), (kind, r.stdout, r.stderr)
+
 
 SECOND = f"GET /second HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
 

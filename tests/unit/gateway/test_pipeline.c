@@ -173,12 +173,11 @@ static void pipeline__injected(void **state)
 static void destination__misdirected_is_421(void **state)
 {
 	static const char *const others[] = {
-		"api.github.com",
-		"docs.test:80",
-		"docs.test.evil.example",
-		"x.docs.test",
-		"9.8.7.6",
-		"[::1]",
+		"api.github.com", "docs.test:80", "docs.test.evil.example",
+		"x.docs.test",	  "9.8.7.6",	  "[::1]",
+	};
+	/* on no connection is it a host */
+	static const char *const none[] = {
 		"",
 		"docs.test@x",
 		"docs.test:",
@@ -193,6 +192,9 @@ static void destination__misdirected_is_421(void **state)
 	for (i = 0; i < ARRAY_LEN(others); i++)
 		assert_refused(d, "GET", "/", others[i],
 			       AUDIT_REASON_MISDIRECTED, 421);
+	for (i = 0; i < ARRAY_LEN(none); i++)
+		assert_refused(d, "GET", "/", none[i], AUDIT_REASON_MALFORMED,
+			       400);
 	assert_passed(d, "GET", "/", "Docs.Test:443", "");
 }
 
