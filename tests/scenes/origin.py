@@ -47,6 +47,34 @@ CODINGS = {
 }
 
 
+class BrotliPieces:
+    def __init__(self):
+        self.packer = brotli.Compressor()
+
+    def __call__(self, data):
+        return self.packer.process(data) + self.packer.flush()
+
+
+class Pieces:
+    """An encoder that is flushed after each event, as servers of them do."""
+
+    def __init__(self, packer, flush):
+        self.packer, self.flush = packer, flush
+
+    def __call__(self, data):
+        return self.packer.compress(data) + self.packer.flush(self.flush)
+
+
+FLUSHED = {
+    "plain": lambda: lambda d: d,
+    "gzip": lambda: Pieces(zlib.compressobj(wbits=31), zlib.Z_SYNC_FLUSH),
+    "deflate": lambda: Pieces(zlib.compressobj(), zlib.Z_SYNC_FLUSH),
+    "br": BrotliPieces,
+    "zstd": lambda: Pieces(zstandard.ZstdCompressor().compressobj(),
+                           zstandard.COMPRESSOBJ_FLUSH_BLOCK),
+}
+
+
 class Reader:
     def __init__(self, sock):
         self.sock, self.data = sock, b""
@@ -150,10 +178,13 @@ def answer(sock, record, want):
         else:
             reply(sock, "200 OK", [("Content-Length", len(data))] + named, data)
     elif path.startswith("/events"):
+        coding = path.split("/")[2] if path.count("/") > 1 else "plain"
+        named = [("Content-Encoding", coding)] if coding != "plain" else []
         reply(sock, "200 OK", [("Content-Type", "text/event-stream"),
-                               ("Transfer-Encoding", "chunked")])
+                               ("Transfer-Encoding", "chunked")] + named)
+        pack = FLUSHED[coding]()
         for i in range(5):
-            sock.sendall(chunk(f"data: {i} {time.time()}\n\n".encode()))
+            sock.sendall(chunk(pack(f"data: {i} {time.time()}\n\n".encode())))
             time.sleep(0.2)
         sock.sendall(b"0\r\n\r\n")
     elif path.startswith("/trailers"):

@@ -84,8 +84,9 @@ def test_large_clean_bodies_are_untouched(sandbox, redacting):
     assert first == second == want.decode().strip()
 
 
-def test_events_are_not_held_back(sandbox, redacting):
-    late = events.delays(sandbox)
+@pytest.mark.parametrize("coding", ["plain", "gzip", "deflate", "br", "zstd"])
+def test_events_are_not_held_back(sandbox, redacting, coding):
+    late = events.delays(sandbox, f"/events/{coding}")
     assert len(late) == 5 and max(late) < 0.15, late
 
 
