@@ -272,13 +272,23 @@ void h2_leg_news(struct h2_leg *l)
 		list_push(&l->conn->ready, &l->ready);
 }
 
+static const char *conn_why(const struct h2_conn *c)
+{
+	const char *error = h2_error(c->h2);
+
+	if (c->why)
+		return c->why;
+	return *error ? error : "the connection ended";
+}
+
 const char *h2_leg_why(const struct h2_leg *l)
 {
 	if (l->over)
 		return "the sandbox holds too much content back";
-	if (!l->conn || l->conn->failed)
-		return l->conn && l->conn->why ? l->conn->why
-					       : "the connection ended";
+	if (!l->conn)
+		return "the connection ended";
+	if (l->conn->failed)
+		return conn_why(l->conn);
 	return h2_code_name(l->code);
 }
 

@@ -7,10 +7,11 @@
  * sixteenths of a chore: DATA and requests are free or earn something, PING,
  * PRIORITY, unknown types, empty and all-padding DATA cost a whole one,
  * SETTINGS several, tiny DATA a sixteenth. WINDOW_UPDATE and PING are honest
- * where data flows, so each DATA frame sent and each request earns two. The
- * bucket holds a second's worth and refills with time: whoever empties it has
- * kept us busy a thousand times in a second with nothing (CVE-2019-9511 to
- * 9518). Resets have a bucket of their own, for those the client sends before
+ * where data flows, so each DATA frame sent and each request earns two. A
+ * server's heads cost one each: its answer and trailers are paid for by the
+ * request, heads without end by nothing. The bucket holds a second's worth and
+ * refills with time: whoever empties it has kept us busy a thousand times in a
+ * second with nothing (CVE-2019-9511 to 9518). Resets have a bucket of their own, for those the client sends before
  * its answer was complete (CVE-2023-44487) and those it makes us send
  * (CVE-2025-8671). CONTINUATION frames (CVE-2024-27316) are counted per block.
  *
@@ -113,13 +114,14 @@ static int64_t data_price(uint32_t len, uint8_t flags)
 	return len < TINY_BYTES ? 1 : 0;
 }
 
-static int64_t frame_price(uint8_t type, uint8_t flags, uint32_t len)
+static int64_t frame_price(const struct h2_guard *g, uint8_t type,
+			   uint8_t flags, uint32_t len)
 {
 	switch (type) {
 	case FRAME_DATA:
 		return data_price(len, flags);
 	case FRAME_HEADERS:
-		return -2 * UNIT;
+		return g->server ? -2 * UNIT : UNIT;
 	case FRAME_SETTINGS:
 		/* each may touch the window of every stream */
 		return flags & FLAG_ACK ? UNIT : 8 * UNIT;
@@ -234,7 +236,7 @@ static struct h2_verdict frame_watch(struct h2_guard *g, uint64_t now_ms)
 		v = stream_watch(g, type, id);
 	return v.why ? v
 		     : price_watch(g, now_ms, type,
-				   frame_price(type, flags, frame_len(g)));
+				   frame_price(g, type, flags, frame_len(g)));
 }
 
 /* Takes what is missing of the frame's head; returns bytes taken. */

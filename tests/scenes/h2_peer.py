@@ -23,6 +23,8 @@ import hpack
 import zstandard
 
 ADDRESS, CRT, KEY, FOLDER = sys.argv[1:5]
+DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONT = range(10)
+FLOOD_BYTES, FLOOD_S = 64 << 20, 8
 lock = threading.Lock()
 told = set()
 
@@ -30,6 +32,37 @@ told = set()
 def note(record):
     with lock, open(Path(FOLDER) / "log", "a") as log:
         log.write(json.dumps(record) + "\n")
+
+
+def frame(kind, flags=0, stream=0, payload=b""):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def literal(name, value):
+    """A field that enters no table."""
+    return b"\x10" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+STATUS, HINTS = literal(b":status", b"200"), literal(b":status", b"103")
+# what an origin may send without end: before it and over and over
+FLOODS = {
+    "ping": (b"", lambda s: frame(PING, 0, 0, b"12345678")),
+    "settings": (b"", lambda s: frame(SETTINGS, 0, 0, b"\0\4\0\0\xff\xff")),
+    "acks": (b"", lambda s: frame(SETTINGS, 1)),
+    "unknown": (b"", lambda s: frame(0x42, 0, 0, b"x")),
+    "window": (b"", lambda s: frame(WINDOW, 0, s, b"\0\0\0\1")),
+    "reset": (b"", lambda s: frame(RST, 0, s, b"\0\0\0\x08")),
+    "goaway": (b"", lambda s: frame(GOAWAY, 0, 0, b"\x7f\xff\xff\xff\0\0\0\0")),
+    "empty": (STATUS, lambda s: frame(DATA, 0, s)),
+    "padding": (STATUS, lambda s: frame(DATA, 8, s, b"\x10" + bytes(16))),
+    "tiny": (STATUS, lambda s: frame(DATA, 0, s, b"x")),
+    "interim": (b"", lambda s: frame(HEADERS, 4, s, HINTS + literal(b"link", b"v" * 100))),
+    "continuation": (None, lambda s: frame(CONT, 0, s, literal(b"a", b"v" * 100))),
+    "nothing": (None, lambda s: frame(CONT, 0, s)),
+    "bomb": (None, lambda s: frame(CONT, 0, s, b"\xbe" * 12000)),
+    "trailers": (STATUS, lambda s: frame(HEADERS, 4, s, literal(b"x", b"y"))),
+    "push": (b"", lambda s: frame(PUSH, 4, s, b"\0\0\0\2" + STATUS)),
+}
 
 
 class Over(Exception):
@@ -160,6 +193,24 @@ class Two:
     def later(self, seconds, act):
         self.due.append((time.monotonic() + seconds, act))
 
+    def flood(self, stream, kind):
+        first, again = FLOODS[kind]
+        self.flush()
+        self.sock.settimeout(FLOOD_S)
+        if first is None:  # a head without end; its first entry goes into the table
+            big = b"\x40\x01a\x7f\x81\x1e" + b"v" * 4000
+            self.sock.sendall(frame(HEADERS, 0, stream, STATUS + big))
+        elif first:
+            self.sock.sendall(frame(HEADERS, 4, stream, first))
+        piece, sent = again(stream), 0
+        piece *= max(1, 16384 // len(piece))
+        try:
+            while sent < FLOOD_BYTES:
+                self.sock.sendall(piece)
+                sent += len(piece)
+        finally:
+            note({"flood": kind, "sent": sent, "conn": self.number})
+
     def close(self):
         self.flush()
         raise Over
@@ -233,6 +284,8 @@ class Two:
                 stream, [("x-sum", "42"), ("x-more", "7")], end_stream=True))
         elif verb == "bighead":
             self.say(stream, 200, b"ok\n", [(f"x-{i}", "v" * 1000) for i in range(int(rest[0]))])
+        elif verb == "flood":
+            self.flood(stream, rest[0])
         elif verb == "bye":
             self.say(stream, 200, b"bye\n")
             self.later(0.1, self.close)

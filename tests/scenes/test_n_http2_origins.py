@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from h2_lab import HOST, WEB, ask, curl, open_peer, peer  # noqa: F401
+from h2_lab import HOST, WEB, ask, curl, open_peer, peer, rss  # noqa: F401
 from test_n_http2_clients import Client
 
 
@@ -14,6 +14,29 @@ def test_an_origin_that_moves_its_goaway_up_ends_every_stream(peer):  # noqa: F8
     r = peer.sandboxes[0].run("nghttp", "-nv", "--no-dep", *urls, timeout=20)
     assert time.monotonic() - start < 3, r.stdout
     assert "recv RST_STREAM" in r.stdout and r.stdout.count(":status: ") == 3, r.stdout
+
+
+FLOODS = ["ping", "settings", "acks", "unknown", "window", "reset", "goaway", "empty", "padding",
+         "tiny", "interim", "continuation", "nothing", "bomb", "trailers", "push"]
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_case_52_flood_of_an_origin_ends_its_connection(peer, kind):  # noqa: F811
+    """What a client may not do, an origin may not either; and it costs nobody else."""
+    peer.peer.offers("h2")
+    with Client(peer.sandboxes[0]) as client:
+        assert client.ask("/ok")["status"] == 200
+        before, start = rss(peer), time.monotonic()
+        r = client.ask(f"/flood/{kind}")
+        assert time.monotonic() - start < 5, r["status"]
+        assert r["status"] == 502 or r["reset"] is not None, r
+        peer.wait(lambda: peer.peer.seen(flood=kind), 10, "the end of the flood")
+        assert peer.peer.seen(flood=kind)[-1]["sent"] < 16 << 20
+        assert rss(peer) - before < 8192
+        record = peer.record(path=f"/flood/{kind}")
+        assert record["reason"] == "origin_failed", record
+        assert kind == "interim" or record["detail"], record  # there its memory was used up
+        assert client.ask("/ok")["status"] == 200  # on another connection
 
 
 @pytest.mark.parametrize("kept", [0, 1])
