@@ -110,11 +110,11 @@ static int spawn_with(const char *path, char *const argv[], char *const envp[],
  * vault reads it. The gateway's threads keep more freed blocks of each small
  * size at hand than the seven that malloc has of itself: a turn of the loop
  * with a hundred streams of HTTP/2 frees hundreds and wants them back in the
- * next. */
+ * next. Many more would be memory that connections at rest do not give back. */
 static void environment_fill(enum role role, char *text, size_t size,
 			     char *envp[2])
 {
-	static char tunables[] = "GLIBC_TUNABLES=glibc.malloc.tcache_count=256";
+	static char tunables[] = "GLIBC_TUNABLES=glibc.malloc.tcache_count=64";
 	const char *folder = getenv("CREDENTIALS_DIRECTORY");
 
 	envp[0] = envp[1] = NULL;
