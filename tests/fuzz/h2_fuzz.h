@@ -74,6 +74,8 @@ static void fuzz_data(void *ctx, int32_t id, struct span bytes)
 		h2_reset(f->h, id, H2_CANCEL);
 	if (h2_room(f->h, id) >= bytes.len)
 		(void)!h2_write(f->h, id, bytes);
+	if (bytes.len && bytes.ptr[0] == 'b')
+		h2_break(f->h, id, H2_ENHANCE_YOUR_CALM);
 }
 
 static void fuzz_trailers(void *ctx, int32_t id, const struct headers *trailers)
