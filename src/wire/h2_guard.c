@@ -11,9 +11,10 @@
  * server's heads cost one each: its answer and trailers are paid for by the
  * request, heads without end by nothing. The bucket holds a second's worth and
  * refills with time: whoever empties it has kept us busy a thousand times in a
- * second with nothing (CVE-2019-9511 to 9518). Resets have a bucket of their own, for those the client sends before
- * its answer was complete (CVE-2023-44487) and those it makes us send
- * (CVE-2025-8671). CONTINUATION frames (CVE-2024-27316) are counted per block.
+ * second with nothing (CVE-2019-9511 to 9518). Resets have a bucket of their
+ * own, for those the client sends before its answer was complete
+ * (CVE-2023-44487) and those it makes us send (CVE-2025-8671). CONTINUATION
+ * frames (CVE-2024-27316) are counted per block.
  *
  * Where nghttp2 passes over what RFC 9113 calls an error, the guard does not:
  * frames on streams that the peer itself ended or reset, stream ids that go
