@@ -96,7 +96,8 @@ struct config {
 	/* "limits" */
 	uint32_t head_bytes; /* request or response head */
 	/* per sandbox; 0 = no limit; a policy may say otherwise */
-	uint32_t connections, connects_per_s, bytes_per_s, dns_per_s, mints_per_s;
+	uint32_t connections, connects_per_s, bytes_per_s, dns_per_s,
+		mints_per_s;
 	uint32_t syns_per_s;	/* of one sandbox, in the kernel; 0 = any */
 	uint32_t upstream_idle; /* kept upstream connections per loop */
 	uint32_t leaf_cache;	/* leaves */
@@ -115,11 +116,12 @@ struct config {
 	char *lifecycle_certificate, *lifecycle_key; /* both or none */
 	char *lifecycle_default_policy;		     /* "defaultPolicy" */
 	uint32_t lifecycle_max_timeout_s;	     /* "maxTimeoutS" */
-	char *docker_socket;	      /* "dockerSocket" */
+	char *docker_socket;			     /* "dockerSocket" */
 	char *docker_group;	      /* "dockerGroup"; "" = the socket's */
 	struct cidr subnet4, subnet6; /* "subnet4", "subnet6" */
 	char *execd_program;	      /* "execd"; "" = beside the daemon's */
 	uint32_t creates_at_once;     /* "createsAtOnce" */
+	uint32_t pull_timeout_s;      /* "pullTimeoutS" */
 	struct config_strings host_paths; /* "hostPaths" */
 	char *docker_runtime;		  /* "runtime"; "" = Docker's default */
 	uint32_t sandbox_pids;		  /* "pids" */
@@ -127,7 +129,7 @@ struct config {
 	bool trust_upstream;		  /* "trustUpstream" */
 	uint32_t sandbox_ready_ms;	  /* "readyMs" */
 	/* "ingress" */
-	struct addr ingress_listen; /* "listen"; port 0 = off */
+	struct addr ingress_listen;		 /* "listen"; port 0 = off */
 	char *ingress_certificate, *ingress_key; /* both or none */
 	char *ingress_advertise; /* "advertise": host:port; "" = listen */
 	bool ingress_loopback;	 /* "loopback" */

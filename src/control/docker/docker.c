@@ -177,7 +177,7 @@ static void call_run(struct docker_call *call)
 	}
 	list_push(&d->running, &call->link);
 	d->running_count++;
-	if (!call->endless)
+	if (call->silence_ms)
 		timer_start(&call->silence, call->silence_ms);
 }
 
@@ -238,7 +238,9 @@ struct docker_call *docker_begin(struct docker *d,
 	call->ctx = ctx;
 	call->shape = q->shape;
 	call->endless = q->endless;
-	call->silence_ms = q->silence_ms ? q->silence_ms : d->silence_ms;
+	if (!q->endless && !q->patient)
+		call->silence_ms =
+			q->silence_ms ? q->silence_ms : d->silence_ms;
 	call->losses = d->losses;
 	list_init(&call->link);
 	timer_init(&call->silence, d->loop, on_silence);

@@ -31,7 +31,7 @@ enum {
 	DOCKER_REPLY_MAX = 16 * 1024 * 1024,
 	DOCKER_LINE_MAX = 1024 * 1024,
 	DOCKER_HEAD_MAX = 64 * 1024,
-	DOCKER_ANSWER_MS = 180 * 1000, /* silence; a pull speaks all the time */
+	DOCKER_ANSWER_MS = 180 * 1000, /* silence */
 	DOCKER_CALLS_MAX = 256,	       /* at once; further ones wait */
 	DOCKER_MESSAGE_SIZE = 320,
 };
@@ -85,7 +85,8 @@ struct docker_request {
 				      copies are wiped */
 	enum docker_shape shape;   /* of a reply below status 400 */
 	docker_piece_fn *piece;	   /* of LINES and PIECES */
-	bool endless;		   /* silence is no failure */
+	bool endless;		   /* silence is no failure, its end is */
+	bool patient;		   /* silence is no failure */
 	bool unversioned;	   /* the path stands without a version */
 	bool fresh;		   /* on a connection of its own */
 	uint64_t silence_ms;	   /* 0: that of all calls */
@@ -122,10 +123,16 @@ WUNRES bool docker_serves(const struct docker *d, unsigned major,
 
 /* Pulls an image ("repo:tag", "repo@digest"). registry_auth as above. The
  * answer is of status 200 only if the image is there; what the daemon says amid
- * the progress went wrong is status 502 with its message. */
+ * the progress went wrong is status 502 with its message. It may be silent for
+ * as long as it likes, for the daemon pulls few layers at a time; who asks says
+ * when it is too late. */
 struct docker_call *docker_pull(struct docker *d, struct span image,
 				struct span registry_auth, docker_fn *fn,
 				void *ctx);
+/* What the daemon told last of a pull that runs, such as "{id of a layer}:
+ * Retrying in 2 seconds"; "" is nothing yet. Printable ASCII, borrowed until it
+ * goes on. */
+const char *docker_pull_said(const struct docker_call *pull);
 
 /* Puts text into a path, percent-encoded but for letters, digits, "-._~/:@".
  * 0 or -ENOBUFS. */

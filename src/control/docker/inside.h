@@ -34,7 +34,7 @@ struct docker_call {
 	enum docker_shape shape;
 	bool endless;
 	struct timer silence;
-	uint64_t silence_ms;
+	uint64_t silence_ms; /* 0: it may be silent */
 
 	/* the request */
 	CURL *easy;

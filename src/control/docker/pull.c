@@ -22,7 +22,22 @@ struct pull {
 	void *ctx;
 	bool failed;
 	char message[DOCKER_MESSAGE_SIZE];
+	char said[DOCKER_MESSAGE_SIZE]; /* the last status */
 };
+
+/* {"id": of a layer or the tag, if it is of one, "status"} */
+static void said_keep(struct pull *p, const struct json *line)
+{
+	struct span id = json_text(json_find(line, "id"));
+	struct span status = json_text(json_find(line, "status"));
+	char of[32], what[DOCKER_MESSAGE_SIZE - sizeof(of)];
+
+	if (!status.len)
+		return;
+	(void)snprintf(p->said, sizeof(p->said), "%s%s%s",
+		       log_escape(id, of, sizeof(of)), id.len ? ": " : "",
+		       log_escape(status, what, sizeof(what)));
+}
 
 static bool on_progress(void *ctx, struct span line)
 {
@@ -37,6 +52,7 @@ static bool on_progress(void *ctx, struct span line)
 			       "in what is no JSON");
 		return false;
 	}
+	said_keep(p, j);
 	error = json_text(json_find(j, "error"));
 	if (!error.ptr)
 		return true;
@@ -80,6 +96,7 @@ struct docker_call *docker_pull(struct docker *d, struct span image,
 		.registry_auth = registry_auth,
 		.shape = DOCKER_LINES,
 		.piece = on_progress,
+		.patient = true,
 	};
 	struct pull *p = must_alloc(sizeof(*p));
 	struct docker_call *call;
@@ -96,4 +113,11 @@ struct docker_call *docker_pull(struct docker *d, struct span image,
 	call->owns_ctx = true;
 	buf_fini(&path);
 	return call;
+}
+
+const char *docker_pull_said(const struct docker_call *pull)
+{
+	const struct pull *p = pull->ctx;
+
+	return p->said;
 }

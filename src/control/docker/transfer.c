@@ -81,7 +81,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
 
 	if (!call->fn)
 		return 0;
-	if (!call->endless)
+	if (call->silence_ms)
 		timer_start(&call->silence, call->silence_ms);
 	return bytes_take(call, span_of(bytes, len)) ? len : 0;
 }

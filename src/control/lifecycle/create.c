@@ -6,6 +6,12 @@
  * remove.c, in which everything may be missing; the client is answered
  * afterwards. So many creations run at a time as the configuration says; the
  * others wait in line.
+ *
+ * One whose image is being pulled waits for a stranger's registry. It steps
+ * aside: its place is another's meanwhile, and it is the next to get one when
+ * the image is there. Registries that hang thus keep nobody from making
+ * sandboxes of what is here; of those that stepped aside there are a limited
+ * number, for each is a call that Docker has not answered.
  */
 
 #include <errno.h>
@@ -46,11 +52,53 @@ static struct creation *creation_find(const struct lifecycle *l, struct span id)
 	return NULL;
 }
 
+/* -- turns ---------------------------------------------------------------- */
+
+static void turn_take(struct creation *c)
+{
+	c->has_turn = true;
+	c->lifecycle->runtime->creating++;
+}
+
+static void turn_leave(struct creation *c)
+{
+	if (c->has_turn)
+		c->lifecycle->runtime->creating--;
+	else
+		c->lifecycle->runtime->aside--;
+	c->has_turn = false;
+}
+
+void creation_step_aside(struct creation *c)
+{
+	struct runtime *r = c->lifecycle->runtime;
+
+	if (r->aside == CREATES_ASIDE_MAX)
+		return;
+	turn_leave(c);
+	r->aside++;
+	creations_begin(r);
+}
+
+void creation_step_back(struct creation *c, void (*step)(struct creation *c))
+{
+	struct runtime *r = c->lifecycle->runtime;
+
+	if (c->has_turn) {
+		step(c);
+		return;
+	}
+	c->in_turn = step;
+	list_push(&r->returning, &c->turn);
+	creations_begin(r);
+}
+
 /* -- the end -------------------------------------------------------------- */
 
 static struct creation *creation_free(struct creation *c)
 {
 	list_remove(&c->link);
+	list_remove(&c->turn);
 	timer_stop(&c->timer);
 	creation_knock_end(c);
 	create_request_free(c->q);
@@ -64,8 +112,8 @@ static void creation_end(struct creation *c)
 {
 	struct runtime *r = c->lifecycle->runtime;
 
+	turn_leave(c);
 	creation_free(c);
-	r->creating--;
 	creations_begin(r);
 }
 
@@ -153,6 +201,7 @@ void creation_fail(struct creation *c, unsigned status, const char *code,
 	if (c->call)
 		docker_cancel(c->call);
 	c->call = NULL;
+	list_remove(&c->turn);
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
@@ -283,20 +332,36 @@ static void on_timer(struct timer *t)
 	c->on_time(c);
 }
 
+/* False: nobody is in line. */
+static bool creation_begin(struct runtime *r)
+{
+	struct creation *c = list_first(&r->returning, struct creation, turn);
+
+	if (c) {
+		list_remove(&c->turn);
+		r->aside--;
+		turn_take(c);
+		c->in_turn(c);
+		return true;
+	}
+	c = list_first(&r->waiting, struct creation, link);
+	if (!c)
+		return false;
+	list_remove(&c->link);
+	r->waiting_count--;
+	c->losses = docker_losses(r->lifecycle->docker);
+	list_push(&r->creations, &c->link);
+	turn_take(c);
+	creation_next(c);
+	return true;
+}
+
 static void creations_begin(struct runtime *r)
 {
 	uint32_t most = r->lifecycle->control->config->creates_at_once;
-	struct creation *c;
 
-	while (!r->lifecycle->ended && r->creating < most &&
-	       (c = list_first(&r->waiting, struct creation, link))) {
-		list_remove(&c->link);
-		c->losses = docker_losses(r->lifecycle->docker);
-		list_push(&r->creations, &c->link);
-		r->creating++;
-		r->waiting_count--;
-		creation_next(c);
-	}
+	while (!r->lifecycle->ended && r->creating < most && creation_begin(r))
+		;
 }
 
 static bool may_begin(const struct runtime *r, struct lifecycle_error *no)
@@ -333,6 +398,7 @@ void lifecycle_create(struct lifecycle *l, struct create_request *q,
 	c->exit_status = c->knock_fd = -1;
 	c->sources = must_alloc((q->volume_count + 1) * sizeof(*c->sources));
 	list_init(&c->link);
+	list_init(&c->turn);
 	timer_init(&c->timer, l->control->loop, on_timer);
 	list_push(&l->runtime->waiting, &c->link);
 	l->runtime->waiting_count++;

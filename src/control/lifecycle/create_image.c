@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create_image.c - the step that has the image: it is there, or it is pulled */
+/* create_image.c - the step that has the image: it is there, or it is pulled
+ *
+ * How it works: an image that is there is taken as it is and no registry is
+ * asked, whatever credentials came with the request. A pull may take as long as
+ * lifecycle.pullTimeoutS says, however much of it is told to be under way; then
+ * the call is given up, and with the connection the daemon gives up the pull.
+ * Creations of one image that pull at a time are one pull of Docker's.
+ */
+
+#include <stdio.h>
 
 #include "src/base/base64.h"
 #include "src/base/buf.h"
 #include "src/base/err.h"
 #include "src/base/secret.h"
+#include "src/control/control.h"
 #include "src/control/docker/docker.h"
 #include "src/control/lifecycle/creation.h"
+#include "src/role/config.h"
 #include "src/text/json.h"
 
 enum { AUTH_BYTES = 4096, PATH_BYTES = 4096 };
@@ -76,19 +87,38 @@ static void on_seen(void *ctx, const struct docker_answer *a)
 			      a->message);
 }
 
+static void image_came(struct creation *c)
+{
+	image_look(c, on_seen);
+}
+
 static void on_pulled(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
 
+	timer_stop(&c->timer);
 	if (!creation_goes_on(c))
 		return;
-	if (docker_is_ok(a))
-		image_look(c, on_seen);
-	else
-		creation_fail(c, runtime_status_of(a),
-			      "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
-			      "the image %s could not be pulled: %s", c->image,
-			      a->message);
+	if (docker_is_ok(a)) {
+		creation_step_back(c, image_came);
+		return;
+	}
+	creation_fail(
+		c, runtime_status_of(a), "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+		"the image %s could not be pulled: %s", c->image, a->message);
+}
+
+/* Nothing of a registry's own words is in what a daemon tells of progress. */
+static void on_late(struct creation *c)
+{
+	char said[DOCKER_MESSAGE_SIZE]; /* it outlives the call */
+
+	(void)snprintf(said, sizeof(said), "%s", docker_pull_said(c->call));
+	creation_fail(c, 503, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+		      "the image %s could not be pulled: it has not come "
+		      "within %u s; the Docker daemon said %s%s",
+		      c->image, c->lifecycle->control->config->pull_timeout_s,
+		      *said ? "at last: " : "nothing", said);
 }
 
 static void image_pull(struct creation *c)
@@ -107,6 +137,11 @@ static void image_pull(struct creation *c)
 	c->call = docker_pull(c->lifecycle->docker, span_str(c->image), given,
 			      on_pulled, c);
 	buf_wipe(&auth);
+	c->on_time = on_late;
+	timer_start(&c->timer,
+		    (uint64_t)c->lifecycle->control->config->pull_timeout_s *
+			    1000);
+	creation_step_aside(c);
 }
 
 static void on_looked(void *ctx, const struct docker_answer *a)

@@ -15,10 +15,12 @@ struct creation {
 	struct create_request *q; /* its box has id, addresses and tokens */
 	struct httpd_request *request;
 	struct list link;
+	struct list turn; /* in line for one again: in .returning */
 	struct timer timer;
 	struct docker_call *call; /* that runs and can be given up, or NULL */
 	uint64_t losses;	  /* of Docker's, when it began */
 	unsigned step;
+	bool has_turn;	   /* it counts among those that run at once */
 	bool was_kept;	   /* there is a record */
 	bool is_failing;   /* it is being undone */
 	bool is_bound;	   /* what is on its way must be waited for: a change,
@@ -27,7 +29,8 @@ struct creation {
 	bool has_met_no_kit;
 	bool has_met_no_network;
 	void (*again)(struct creation *c); /* the step that met none */
-	bool has_user;			   /* the image's USER is not root */
+	void (*in_turn)(struct creation *c);
+	bool has_user;	 /* the image's USER is not root */
 	int exit_status; /* of its container, when that has ended; or -1 */
 	void (*on_time)(struct creation *c);
 	unsigned volume;		 /* the one that is looked at */
@@ -49,6 +52,10 @@ struct creation {
 void creation_next(struct creation *c);
 /* To one of the steps before. */
 void creation_back(struct creation *c, void (*step)(struct creation *c));
+/* It waits for others and hinders nobody meanwhile: creations in line may go
+ * on. Then step is called, in its turn; at once, where there is room. */
+void creation_step_aside(struct creation *c);
+void creation_step_back(struct creation *c, void (*step)(struct creation *c));
 /* It failed: undone, then answered. The first reason counts. */
 void creation_fail(struct creation *c, unsigned status, const char *code,
 		   const char *fmt, ...) PRINTF(4, 5);

@@ -305,6 +305,7 @@ int runtime_new(struct lifecycle *l, struct runtime **ret)
 	list_init(&r->creations);
 	list_init(&r->waiting);
 	list_init(&r->undoing);
+	list_init(&r->returning);
 	list_init(&r->removals);
 	kit_init(&r->kit, l);
 	timer_init(&r->retry, l->control->loop, on_retry);

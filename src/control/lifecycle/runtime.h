@@ -24,6 +24,7 @@ enum {
 	RUNTIME_RETRY_MS = 2000,
 	EXECD_BYTES_MAX = 32 * 1024 * 1024,
 	CREATES_WAITING_MAX = 1024,
+	CREATES_ASIDE_MAX = 64, /* far below DOCKER_CALLS_MAX */
 };
 
 struct runtime {
@@ -40,7 +41,9 @@ struct runtime {
 	struct list creations; /* that run */
 	struct list waiting;   /* creations whose turn has not come */
 	struct list undoing;   /* creations that have failed */
-	unsigned creating;     /* how many run, or are undone */
+	struct list returning; /* those that run, but stepped aside before */
+	unsigned creating;     /* how many run, or are undone; but for */
+	unsigned aside;	       /* how many have stepped aside */
 	unsigned waiting_count;
 	struct list removals;
 };

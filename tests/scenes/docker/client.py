@@ -13,9 +13,9 @@ CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def socket_in(namespace, address, timeout=60):
-    """A connected TCP socket that lives in a network namespace: a thread enters
-    it, connects, and is gone."""
+def made_in(namespace, make):
+    """What make() makes in a network namespace, a socket: a thread enters it, makes,
+    and is gone."""
     made = {}
 
     def enter():
@@ -24,7 +24,7 @@ def socket_in(namespace, address, timeout=60):
             if LIBC.setns(fd, CLONE_NEWNET):
                 made["error"] = OSError(ctypes.get_errno(), "setns")
                 return
-            made["socket"] = socket.create_connection(address, timeout)
+            made["socket"] = make()
         except OSError as e:
             made["error"] = e
         finally:
@@ -36,6 +36,11 @@ def socket_in(namespace, address, timeout=60):
     if "error" in made:
         raise made["error"]
     return made["socket"]
+
+
+def socket_in(namespace, address, timeout=60):
+    """A connected TCP socket of a network namespace."""
+    return made_in(namespace, lambda: socket.create_connection(address, timeout))
 
 
 class Api:

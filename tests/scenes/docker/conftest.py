@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def node():
-    with open_node() as opened:
+    # a layer that broke off is not asked for again, after ever longer pauses
+    with open_node(docker_options=["--max-download-attempts=1"]) as opened:
         yield opened
 
 

@@ -20,6 +20,7 @@ from daemon import Docker  # noqa: E402
 from lab import BIN, Lab  # noqa: E402
 
 PORT, INGRESS = 8080, 8081
+PULL_S = 10
 ROUTE_KEYS = "# signs\nk=AAECAwQFBgcICQoLDA0ODw==\n"
 
 
@@ -88,7 +89,8 @@ def open_node(tag="d", docker_options=()):
         lab.extra_config["lifecycle"] |= {
             # a sanitizer's execd is not static; the image has no such library
             "execd": os.environ.get("SALLYPORT_EXECD", str(BIN / "sallyport-execd")),
-            "dockerSocket": str(docker.socket), "hostPaths": [str(folder / "shared")]}
+            "dockerSocket": str(docker.socket), "hostPaths": [str(folder / "shared")],
+            "pullTimeoutS": PULL_S}
         (folder / "shared").mkdir()
         lab.extra_config["lifecycle"]["apiKeyFile"] = str(private(folder / "api.key", KEY + "\n"))
         lab.extra_config["ingress"]["keysFile"] = str(private(folder / "route.keys", ROUTE_KEYS))

@@ -148,6 +148,15 @@ static void answer_pull(int fd, bool good)
 	say_text(fd, "0\r\n\r\n");
 }
 
+static void answer_slow_pull(int fd)
+{
+	say_chunked_head(fd);
+	say_chunk(fd, "{\"id\":\"a1\",\"status\":\"Wait\\u0007ing\"}\n");
+	usleep(300 * 1000);
+	say_chunk(fd, "{\"status\":\"Done\"}\n");
+	say_text(fd, "0\r\n\r\n");
+}
+
 /* True: the connection goes on. */
 static bool answer(int fd, const char *path)
 {
@@ -210,6 +219,8 @@ static bool answer(int fd, const char *path)
 		return false;
 	} else if (strstr(path, "fromImage=bad")) {
 		answer_pull(fd, false);
+	} else if (strstr(path, "fromImage=slow")) {
+		answer_slow_pull(fd);
 	} else if (strstr(path, "/images/create")) {
 		answer_pull(fd, true);
 	} else if (strstr(path, "/version")) {
@@ -650,6 +661,7 @@ static void cancelled__has_not_broken(void **state)
 static void pulls__end_well_or_say_why(void **state)
 {
 	struct engine *e = *state;
+	struct docker_call *call;
 	struct result r = { 0 };
 
 	(void)docker_pull(e->docker, SPAN("reg.example:5000/a b/c"),
@@ -665,6 +677,17 @@ static void pulls__end_well_or_say_why(void **state)
 	assert_int_equal(r.status, 502);
 	assert_string_equal(r.message, "no such");
 	assert_non_null(strstr(e->last, "fromImage=bad:1 "));
+	/* silent for as long as it likes, and what was said last is known */
+	docker_set_silence(e->docker, 50);
+	r = (struct result){ 0 };
+	call = docker_pull(e->docker, SPAN("slow:1"), SPAN_NONE, on_answer, &r);
+	assert_string_equal(docker_pull_said(call), "");
+	UNTIL(e, *docker_pull_said(call));
+	assert_string_equal(docker_pull_said(call), "a1: Wait\\x07ing");
+	assert_int_equal(r.count, 0);
+	UNTIL(e, r.count);
+	assert_int_equal(r.status, 200);
+	assert_int_equal(docker_losses(e->docker), 0);
 	/* given up: nothing stays behind (a sanitizer looks) */
 	docker_cancel(
 		docker_pull(e->docker, SPAN("x"), SPAN_NONE, on_answer, &r));

@@ -126,7 +126,8 @@ static const char full[] =
 	"\"lifecycle\": {\"listen\": \"127.0.0.1:8080\", \"dockerSocket\":\n"
 	" \"/run/d.sock\", \"dockerGroup\": \"docker\", \"subnet4\":\n"
 	" \"10.7.0.0/24\", \"subnet6\": \"fd07::/64\", \"execd\": \"/x/e\",\n"
-	" \"createsAtOnce\": 3, \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
+	" \"createsAtOnce\": 3, \"pullTimeoutS\": 7,\n"
+	" \"hostPaths\": [\"/srv/a\"], \"runtime\":\n"
 	" \"runsc\", \"pids\": 99, \"readyMs\": 1234,\n"
 	" \"apiKeyFile\": \"/a/k\", \"insecure\": false, \"maxTimeoutS\": 7,\n"
 	" \"defaultPolicy\": \"open\", \"diskQuota\": true,\n"
@@ -147,6 +148,7 @@ static void config__every_keyword(void **state)
 	assert_string_equal(c->user, "");
 	assert_int_equal(c->log_level, LOG_DEBUG);
 	assert_true(c->disk_quota);
+	assert_int_equal(c->pull_timeout_s, 7);
 	assert_false(c->trust_upstream);
 	assert_false(c->ingress_loopback);
 	assert_int_equal(c->interfaces.count, 2);
