@@ -6,6 +6,10 @@
  * lifecycle.pullTimeoutS says, however much of it is told to be under way; then
  * the call is given up, and with the connection the daemon gives up the pull.
  * Creations of one image that pull at a time are one pull of Docker's.
+ *
+ * What the daemon says of a failure may be a registry's own words. One that
+ * puts there what it was sent would have it in our log: then nothing is said
+ * but that.
  */
 
 #include <stdio.h>
@@ -17,6 +21,7 @@
 #include "src/control/control.h"
 #include "src/control/docker/docker.h"
 #include "src/control/lifecycle/creation.h"
+#include "src/control/lifecycle/registry_echo.h"
 #include "src/role/config.h"
 #include "src/text/json.h"
 
@@ -95,6 +100,7 @@ static void image_came(struct creation *c)
 static void on_pulled(void *ctx, const struct docker_answer *a)
 {
 	struct creation *c = ctx;
+	bool echoes;
 
 	timer_stop(&c->timer);
 	if (!creation_goes_on(c))
@@ -103,9 +109,14 @@ static void on_pulled(void *ctx, const struct docker_answer *a)
 		creation_step_back(c, image_came);
 		return;
 	}
-	creation_fail(
-		c, runtime_status_of(a), "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
-		"the image %s could not be pulled: %s", c->image, a->message);
+	echoes = registry_echoes(a->message, c->q->registry_user,
+				 c->q->registry_password);
+	creation_fail(c, runtime_status_of(a),
+		      "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+		      "the image %s could not be pulled: %s", c->image,
+		      echoes ? "the registry refuses in words that have the "
+			       "credentials in them"
+			     : a->message);
 }
 
 /* Nothing of a registry's own words is in what a daemon tells of progress. */

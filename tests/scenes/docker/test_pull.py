@@ -128,6 +128,16 @@ def test_who_does_not_is_told_so(node, either):
     census.settle(node, before)
 
 
+def test_a_registry_that_repeats_the_password(node, registry):
+    """In its refusal, which the daemon passes on."""
+    registry.echoes = True
+    secret = "s3cret \\\"of the\" lab"
+    message = refused(node, registry.push("team/echo"), RIGHT | {"password": secret})
+    assert message.endswith("the registry refuses in words that have the credentials in them")
+    nowhere(node, message, secret=secret, docker=False)
+    assert secret.replace("\\", "") in node.docker.log().replace("\\", "")  # it did, and the log there has it
+
+
 def test_a_name_that_the_registry_does_not_have(node, registry):
     message = refused(node, f"{registry.host}/team/none:7", RIGHT)
     assert "manifest" in message, message
