@@ -15,6 +15,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -200,10 +202,11 @@ static inline int tcp_listen(struct addr *ret)
 	return fd;
 }
 
-/* Two connected, non-blocking TCP sockets. */
+/* Two connected, non-blocking TCP sockets without delay, as all of ours are. */
 static inline void tcp_pair(int fds[2])
 {
 	struct sockaddr_storage sa;
+	const int on = 1;
 	struct addr addr;
 	socklen_t len;
 	int listener = tcp_listen(&addr);
@@ -214,5 +217,9 @@ static inline void tcp_pair(int fds[2])
 	assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
 	fds[1] = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	assert_true(fds[1] >= 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY,
+					    &on, sizeof(on)),
+				 0);
 	fd_close(listener);
 }
