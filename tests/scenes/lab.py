@@ -44,6 +44,23 @@ def run(*cmd, check=True, **kw):
     return r
 
 
+def netns_drop(name):
+    """May fail for a moment, while others on the machine mount and unmount."""
+    for _ in range(20):
+        said = run("ip", "netns", "del", name, check=False)
+        if not os.path.exists(f"/run/netns/{name}"):
+            return
+        time.sleep(0.1)
+    print(f"network namespace {name} stays: {said.stderr}", flush=True)
+
+
+def netns_make(name):
+    """The name has our process number: one that is there is left over."""
+    if os.path.exists(f"/run/netns/{name}"):
+        netns_drop(name)
+    run("ip", "netns", "add", name)
+
+
 class Sandbox:
     """One isolated client: a namespace with lo and one veth."""
 
@@ -57,7 +74,7 @@ class Sandbox:
 
     def attach(self):
         g = self.lab.gw
-        run("ip", "netns", "add", self.ns)
+        netns_make(self.ns)
         run("ip", "link", "add", "e0", "netns", self.ns, "type", "veth",
             "peer", "name", self.iface, "netns", g)
         for ns, dev, a4, a6 in ((self.ns, "e0", self.v4, self.v6),
@@ -74,7 +91,7 @@ class Sandbox:
         (etc / "hosts").write_text("127.0.0.1 localhost\n")
 
     def detach(self):
-        run("ip", "netns", "del", self.ns, check=False)
+        netns_drop(self.ns)
         shutil.rmtree(Path("/etc/netns") / self.ns, ignore_errors=True)
 
     def env(self):
@@ -135,7 +152,7 @@ class Lab:
 
     def __init__(self, sandboxes=2, config=None, tag=""):
         """tag tells labs apart that live at the same time."""
-        self.prefix = f"spl{os.getpid() % 10000}{tag}"
+        self.prefix = f"spl{os.getpid()}{tag}"
         self.gw, self.org = self.prefix + "g", self.prefix + "o"
         self.tmp = Path(tempfile.mkdtemp(prefix="sallyport-lab-"))
         self.tmp.chmod(0o755)
@@ -152,7 +169,7 @@ class Lab:
     def up(self):
         Lab.all.append(self)
         for ns in (self.gw, self.org):
-            run("ip", "netns", "add", ns)
+            netns_make(ns)
             run("ip", "-n", ns, "link", "set", "lo", "up")
         run("ip", "link", "add", "o0", "netns", self.org, "type", "veth",
             "peer", "name", "go", "netns", self.gw)
@@ -283,7 +300,7 @@ class Lab:
             for s in self.sandboxes:
                 s.detach()
             for ns in (self.gw, self.org):
-                run("ip", "netns", "del", ns, check=False)
+                netns_drop(ns)
             if not os.environ.get("SALLYPORT_KEEP"):
                 shutil.rmtree(self.tmp, ignore_errors=True)
 
