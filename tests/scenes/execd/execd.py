@@ -9,6 +9,7 @@ import os
 import select
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -359,3 +360,29 @@ def pid_lives(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def waits_during(execd, run):
+    """What another client waits for each /ping while run() goes on: seconds, sorted."""
+    waits, over = [], threading.Event()
+
+    def look():
+        other = execd.connect()
+        while not over.is_set():
+            begin = time.monotonic()
+            assert other.request("GET", "/ping").status == 200
+            waits.append(time.monotonic() - begin)
+            time.sleep(0.001)
+        other.close()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        run()
+    finally:
+        over.set()
+        looker.join()
+    waits.sort()
+    print(f"{len(waits)} answers, 95 in 100 within {waits[len(waits) * 95 // 100] * 1000:.0f} "
+          f"ms, the longest after {waits[-1] * 1000:.0f} ms")
+    return waits

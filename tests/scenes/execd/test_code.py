@@ -4,12 +4,11 @@ import base64
 import json
 import os
 import signal
-import threading
 import time
 
 import pytest
 from cells import Behind, Context, counts, ended, language, results
-from execd import wait_for
+from execd import wait_for, waits_during
 from form import SANITIZED, assert_flat
 
 LANGUAGES = ("python", "javascript", "bash")
@@ -412,32 +411,6 @@ def test_a_cell_that_lies_on_the_channel_ends_its_context_only(execd, bytes_):
     assert run.error["ename"] == "ContextDied"
     assert results(context.run("2")) == [{"text": "2"}]
     assert results(other.run("x")) == [{"text": "1"}]
-
-
-def waits_during(execd, run):
-    """What another client waits for each /ping while run() goes on: seconds, sorted."""
-    waits, over = [], threading.Event()
-
-    def look():
-        other = execd.connect()
-        while not over.is_set():
-            begin = time.monotonic()
-            assert other.request("GET", "/ping").status == 200
-            waits.append(time.monotonic() - begin)
-            time.sleep(0.001)
-        other.close()
-
-    looker = threading.Thread(target=look)
-    looker.start()
-    try:
-        run()
-    finally:
-        over.set()
-        looker.join()
-    waits.sort()
-    print(f"{len(waits)} answers, 95 in 100 within {waits[len(waits) * 95 // 100] * 1000:.0f} "
-          f"ms, the longest after {waits[-1] * 1000:.0f} ms")
-    return waits
 
 
 def test_a_flood_on_the_channel_keeps_nobody_waiting(execd):
