@@ -91,11 +91,11 @@ struct audit {
 	unsigned redactions;
 };
 
-/* fd is borrowed and may be replaced by audit_log_set_fd(); -1 drops. */
 enum { AUDIT_WAIT_MS = 10 };
 
 struct audit_log *audit_log_new(struct loop *loop);
 struct audit_log *audit_log_free(struct audit_log *log);
+/* fd is borrowed and may be replaced; -1, as at first, drops. */
 void audit_log_set_fd(struct audit_log *log, int fd);
 /* At the end of every turn of the loop: writes what may not wait. */
 void audit_log_settle(struct audit_log *log);

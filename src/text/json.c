@@ -171,12 +171,12 @@ int json_parse_within(struct span text, size_t values_max, struct json **ret,
 	if (r)
 		return r;
 	j = json_loadb(text.ptr ? text.ptr : "", text.len, flags, &error);
-	if (!j)
+	if (!j) {
 		memory_return(); /* of what was made of it so far */
-	if (!j)
 		return diag_set(d, error.line > 0 ? (unsigned)error.line : 0,
 				error.column > 0 ? (unsigned)error.column : 0,
 				"not JSON: %s", error.text);
+	}
 	*ret = (struct json *)(void *)j;
 	return 0;
 }

@@ -438,11 +438,9 @@ static void bounded__some_are_written_and_the_rest_is_summed(void **state)
 			   .reason = AUDIT_REASON_LIMIT };
 	struct desk *d = *state;
 	struct audit_bound *b;
-	struct loop *loop;
 	unsigned i;
 
-	must(!loop_new(&loop));
-	b = audit_bound_new(loop, d->log);
+	b = audit_bound_new(d->loop, d->log);
 	for (i = 0; i < BOUNDED_FLOOD_RECORDS + 5; i++)
 		audit_bound_emit(b, BOUNDED_FLOOD, &a);
 	a.kind = AUDIT_DNS;
@@ -453,7 +451,7 @@ static void bounded__some_are_written_and_the_rest_is_summed(void **state)
 
 	/* a second later: a sum of each kind, then it begins anew */
 	usleep((BOUNDED_MS + 50) * 1000);
-	loop_run_once(loop, false);
+	loop_run_once(d->loop, false);
 	assert_int_equal(desk_read(d), BOUNDED_FLOOD_RECORDS + 2);
 	assert_true(desk_has(d, "\"alike\":5"));
 	assert_true(desk_has(d, "\"alike\":2"));
@@ -467,7 +465,6 @@ static void bounded__some_are_written_and_the_rest_is_summed(void **state)
 	assert_int_equal(desk_read(d), BOUNDED_FLOOD_RECORDS + 3 + 9 + 1);
 	assert_true(desk_has(d, "\"alike\":7"));
 	assert_null(audit_bound_free(NULL));
-	(void)loop_free(loop);
 }
 
 /* A flood leaves room for denials, one reason does not count for another, and
@@ -479,11 +476,9 @@ static void bounded__sums_are_of_a_kind_and_reason(void **state)
 			   .reason = AUDIT_REASON_POLICY };
 	struct desk *d = *state;
 	struct audit_bound *b;
-	struct loop *loop;
 	unsigned i;
 
-	must(!loop_new(&loop));
-	b = audit_bound_new(loop, d->log);
+	b = audit_bound_new(d->loop, d->log);
 	for (i = 0; i < BOUNDED_FLOOD_RECORDS + 3; i++)
 		audit_bound_emit(b, BOUNDED_FLOOD, &a);
 	for (i = 0; i < BOUNDED_DENIAL_RECORDS + 20; i++)
@@ -504,7 +499,6 @@ static void bounded__sums_are_of_a_kind_and_reason(void **state)
 	assert_true(desk_has(d, "\"alike\":23"));
 	assert_true(desk_has(d, "\"alike\":7"));
 	assert_true(desk_has(d, "\"alike\":17")); /* 30, less 13 of their own */
-	(void)loop_free(loop);
 }
 
 int main(void)
