@@ -401,7 +401,7 @@ def test_registered_before_it_is_plugged(lab):
                         "10.211.78.9", ORIGIN4, 6, frames.tcp_syn("10.211.78.9", ORIGIN4, 443))))
     finally:
         lab.admin.call("DELETE", "/v1/sandboxes/sandbox-late", expect=204)
-    assert name not in "".join(tables(lab).values())
+    lab.wait(lambda: name not in "".join(tables(lab).values()), 5, "its lock to be dropped")
 
 
 def test_first_packet_meets_the_lock(lab):

@@ -26,7 +26,6 @@
 #include "src/execd/code/local.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -42,7 +41,6 @@
 #include "src/io/stream.h"
 #include "src/text/json.h"
 
-enum { INTERRUPT_WAIT_MS = 200 };
 enum { EXIT_WAIT_MS = 500 }; /* between the end of the channel and the exit */
 
 static struct local *local_of(struct engine *e)
@@ -58,7 +56,7 @@ static void local_end(struct local *l)
 		return;
 	l->alive = false;
 	timer_stop(&l->exit_wait);
-	timer_stop(&l->interrupt);
+	local_interrupt_stop(l);
 	child_signal(&l->child, SIGKILL, !l->exited);
 	child_fini(&l->child);
 	output_fini(&l->out);
@@ -135,29 +133,8 @@ static void set_outputs(struct local *l, struct event_stream *s)
 static void after_cell(struct local *l)
 {
 	l->begun = false;
-	timer_stop(&l->interrupt);
+	local_interrupt_stop(l);
 	set_outputs(l, NULL);
-}
-
-static void on_interrupt(struct timer *t)
-{
-	struct local *l = container_of(t, struct local, interrupt);
-
-	child_signal(&l->child, SIGINT, false);
-}
-
-static void send_interrupt(struct local *l)
-{
-	char text[32];
-	int len;
-
-	l->interrupt_due = false;
-	len = snprintf(text, sizeof(text), "int %" PRIu64 " 0\n", l->run);
-	if (l->language->hears_interrupts &&
-	    !stream_write(l->channel, span_of(text, (size_t)len)))
-		timer_start(&l->interrupt, INTERRUPT_WAIT_MS);
-	else
-		child_signal(&l->child, SIGINT, false);
 }
 
 static void on_ready(struct local *l)
@@ -210,7 +187,7 @@ static void on_frame(struct local *l, const struct frame *f)
 	case FRAME_BEGIN:
 		l->begun = true;
 		if (l->interrupt_due)
-			send_interrupt(l);
+			local_interrupt_send(l);
 		break;
 	case FRAME_COUNT:
 		if (span_parse_u64(f->payload, &number))
@@ -410,7 +387,7 @@ static void local_interrupt(struct engine *e, bool hard)
 	if (hard)
 		local_kill(l, "was killed, an interrupt had not ended the run");
 	else if (l->begun)
-		send_interrupt(l);
+		local_interrupt_send(l);
 	else
 		l->interrupt_due = true; /* the signal would be lost, or kill */
 }
@@ -465,6 +442,6 @@ struct engine *local_new(struct execd *e, struct span language, const char *cwd,
 	l->language = row;
 	l->cwd = cwd ? must_strdup(cwd) : NULL;
 	timer_init(&l->exit_wait, e->loop, on_exit_wait);
-	timer_init(&l->interrupt, e->loop, on_interrupt);
+	local_interrupt_init(l);
 	return &l->engine;
 }

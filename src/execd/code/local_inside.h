@@ -45,11 +45,21 @@ struct local {
 	uint64_t run; /* the number of the last one */
 	bool begun;   /* it may be interrupted */
 	bool interrupt_due;
-	struct timer interrupt; /* one was asked for; a signal follows */
-	bool held;		/* a frame waits for the pipes before it */
-	struct buf request;	/* waits for ready */
+	struct timer interrupt; /* local_interrupt.c */
+	unsigned interrupt_looks;
+	pid_t interrupt_newest;
+	bool held;	    /* a frame waits for the pipes before it */
+	struct buf request; /* waits for ready */
 };
 
 /* Starts the process: alive. The channel has no owner yet, and the child no
  * on_exit. 0 or -errno with a sentence in d. */
 WUNRES int local_start(struct local *l, struct diag *d);
+
+/* -- local_interrupt.c ---------------------------------------------------- */
+
+void local_interrupt_init(struct local *l);
+/* The run that has begun is to end. */
+void local_interrupt_send(struct local *l);
+/* It ended. */
+void local_interrupt_stop(struct local *l);

@@ -8,67 +8,22 @@
 
 #include "src/execd/pty/sweep.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "src/base/fd.h"
-#include "src/base/span.h"
+#include "src/execd/process/procs.h"
 
-enum { PASSES = 4, STAT_BYTES = 512 };
+enum { PASSES = 4 };
 
-/* From /proc/PID/stat: "pid (any name) state ppid pgrp session ...". 0: gone,
- * or a zombie. */
-static pid_t session_of(int proc, const char *name)
+static unsigned kill_member(void *ctx, pid_t pid, const struct proc_stat *p)
 {
-	char path[64], text[STAT_BYTES], state;
-	const char *rest;
-	int fd, session;
-	ssize_t n;
+	const pid_t *leader = ctx;
 
-	(void)snprintf(path, sizeof(path), "%.20s/stat", name);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	(void)fd_close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = 0;
-	rest = strrchr(text, ')');
-	if (!rest || sscanf(rest, ") %c %*d %*d %d", &state, &session) != 2 ||
-	    state == 'Z')
-		return 0;
-	return session;
-}
-
-/* How many were killed. */
-static unsigned sweep_once(DIR *proc, pid_t leader)
-{
-	const struct dirent *entry;
-	unsigned killed = 0;
-	uint64_t pid;
-
-	rewinddir(proc);
-	while ((entry = readdir(proc))) {
-		if (!span_parse_u64(span_str(entry->d_name), &pid) ||
-		    session_of(dirfd(proc), entry->d_name) != leader)
-			continue;
-		killed += !kill((pid_t)pid, SIGKILL);
-	}
-	return killed;
+	return p->session == *leader && !kill(pid, SIGKILL);
 }
 
 void sweep_session(pid_t leader)
 {
-	DIR *proc = opendir("/proc");
-
 	(void)kill(-leader, SIGKILL); /* without /proc, at least these */
-	if (!proc)
-		return;
-	for (int i = 0; i < PASSES && sweep_once(proc, leader); i++)
+	for (int i = 0; i < PASSES && procs_each(kill_member, &leader); i++)
 		;
-	(void)closedir(proc);
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_code.py - code contexts on the interpreters of the image: python, javascript, bash"""
 import base64
+import contextlib
 import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from cells import Behind, Context, counts, ended, language, results
@@ -32,6 +34,17 @@ def behind(context, code):
     cell = Behind(context, code)
     wait_for(lambda: b'"stdout"' in cell.stream.raw, why="the cell prints nothing")
     return cell
+
+
+def names_of(execd):
+    """Of the programs in the process groups that the daemon's children lead."""
+    names, groups = set(), set(execd.children())
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+            if int(rest.split()[2]) in groups:
+                names.add(name)
+    return names
 
 
 # -- runs ---------------------------------------------------------------------
@@ -501,9 +514,41 @@ def test_a_shell_without_bash(start_execd, tmp_path):
     run = context.run("echo $((x + 1)); cat; false")
     assert run.stdout == ["42"] and run.error["evalue"] == "1"
     cell = behind(context, "echo on; while :; do sleep 30; done")
+    wait_for(lambda: "sleep" in names_of(execd), why="nothing sleeps")
     context.interrupt()
     assert cell.join().error["evalue"] == "130"
     assert context.run("echo $x").stdout == ["41"]
+
+
+# As a shell's child does between fork and exec: its handler takes the signal, and then
+# it becomes a program that knows nothing of it.
+LATE = """
+import os, signal
+signal.signal(signal.SIGINT, lambda *_: None)
+print("on", flush=True)
+signal.pause()
+os.execvp("sleep", ["sleep", "600"])
+"""
+
+
+def test_a_program_that_just_starts_is_interrupted(start_execd, tmp_path):
+    for name in ("sh", "sleep", "python3"):
+        os.symlink(os.path.realpath({"sh": "/bin/dash"}.get(name, f"/usr/bin/{name}")), tmp_path / name)
+    execd = start_execd(env={"PATH": str(tmp_path)})
+    context = Context(execd, "bash")
+    context.run("x=41")
+    cell = behind(context, f"python3 -c '{LATE}'; echo never")
+    context.interrupt()
+    assert cell.join().error["evalue"] == "130"
+    assert context.run("echo $x").stdout == ["41"]
+
+
+def test_what_tidies_up_upon_an_interrupt_is_not_interrupted(execd):
+    context = Context(execd, "bash")
+    cell = behind(context, "trap 'sleep 0.5 && echo tidy' INT; echo on; sleep 600")
+    wait_for(lambda: "sleep" in names_of(execd), why="nothing sleeps")
+    context.interrupt()
+    assert "tidy" in cell.join().stdout
 
 
 # -- contexts -----------------------------------------------------------------
