@@ -8,7 +8,6 @@
 #include "gateway/session/exchange.h"
 
 #include <errno.h>
-#include <openssl/ssl.h>
 
 #include "gateway/pipeline/admit.h"
 #include "gateway/pipeline/decide.h"
@@ -237,15 +236,13 @@ void flow_deadline(struct exchange *x)
 
 static void audit_origin(struct exchange *x, const struct origin *o)
 {
-	struct ssl_st *ssl = stream_ssl(o->stream);
-
 	x->audit.address = o->address;
 	x->audit.origin_reused = o->served;
 	x->audit.connected_us = clock_us() - x->audit.start_us;
-	if (!ssl)
+	if (!stream_is_tls(o->stream))
 		return;
-	x->audit.origin_tls_version = SSL_get_version(ssl);
-	x->audit.origin_resumed = SSL_session_reused(ssl);
+	x->audit.origin_tls_version = stream_tls_version(o->stream);
+	x->audit.origin_resumed = stream_tls_resumed(o->stream);
 }
 
 static void exchange_send(struct exchange *x)

@@ -3,7 +3,7 @@
 
 #include "gateway/session/session.h"
 
-#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "gateway/gateway.h"
 #include "gateway/pipeline/bind.h"
@@ -189,15 +189,6 @@ static struct span leaf_name(const struct session *s, char *text, size_t size)
 	return span_str(addr_text(&s->destination.original, text, size));
 }
 
-static bool ssl_chose_h2(const SSL *ssl)
-{
-	const unsigned char *name = NULL;
-	unsigned len = 0;
-
-	SSL_get0_alpn_selected(ssl, &name, &len);
-	return len == 2 && memcmp(name, "h2", 2) == 0;
-}
-
 static bool origin_speaks_h2(const struct session *s)
 {
 	return origin_alpn(s->worker, s->sandbox, &s->destination) ==
@@ -206,20 +197,18 @@ static bool origin_speaks_h2(const struct session *s)
 
 static void session_shaken(struct session *s)
 {
-	SSL *ssl = stream_ssl(s->client);
-
 	if (!stream_tls_ready(s->client)) {
 		s->audit.detail = arena_dup(
 			&s->arena, span_str(stream_tls_error(s->client)));
 		session_refuse(s, AUDIT_REASON_CLIENT_TLS);
 		return;
 	}
-	s->audit.tls_version = SSL_get_version(ssl);
-	s->audit.resumed = SSL_session_reused(ssl);
+	s->audit.tls_version = stream_tls_version(s->client);
+	s->audit.resumed = stream_tls_resumed(s->client);
 	worker_counted(s->worker, handshakes);
 	if (s->audit.resumed)
 		worker_counted(s->worker, handshakes_resumed);
-	if (ssl_chose_h2(ssl)) {
+	if (span_eq(stream_tls_alpn(s->client), SPAN("h2"))) {
 		session_move(s, SESSION_HTTP2);
 		http2_start(s);
 	} else {

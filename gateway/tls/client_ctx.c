@@ -9,6 +9,7 @@
 
 #include "gateway/tls/suites.h"
 #include "src/base/err.h"
+#include "src/io/stream.h"
 
 /* What the origin speaks, where the client lets us choose; the other is bridged
  * for a client that speaks nothing else. One that offers only what we do not
@@ -30,7 +31,7 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 
 int client_ctx_new(struct ssl_ctx_st **ret)
 {
-	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	SSL_CTX *ctx = stream_tls_context_new(true);
 
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
 	    !SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384") ||

@@ -107,7 +107,7 @@ static void dial_done(struct chain_dial *d, struct span rest)
 	timer_stop(&d->timer);
 	stream_set_owner(tunnel, NULL, NULL);
 	stream_want(tunnel, 0);
-	if (stream_ssl(tunnel)) {
+	if (stream_is_tls(tunnel)) {
 		r = relay_new(d->worker, chain_relays(d->chain), tunnel, rest,
 			      &inside);
 	} else {
@@ -327,7 +327,7 @@ static void on_timer(struct timer *t)
 	struct chain_dial *d = container_of(t, struct chain_dial, timer);
 
 	if (d->stream && stream_wanted(d->stream) & STREAM_CONNECTED &&
-	    !stream_ssl(d->stream))
+	    !stream_is_tls(d->stream))
 		dial_next(d, "the connection timed out");
 	else
 		dial_fail(d, "the upstream proxy did not answer in time");

@@ -101,7 +101,7 @@ static void on_timer(struct timer *t)
 		(void)origin_free(o);
 		return;
 	}
-	if (stream_ssl(o->stream))
+	if (stream_is_tls(o->stream))
 		origin_fail(o, AUDIT_REASON_ORIGIN_TLS,
 			    "the TLS handshake took too long");
 	else

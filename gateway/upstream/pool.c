@@ -206,14 +206,9 @@ enum origin_alpn origin_alpn(struct worker *w, const struct sandbox *s,
 
 bool pool_note_alpn(struct origin *o)
 {
-	struct ssl_st *ssl = stream_ssl(o->stream);
-	const unsigned char *name = NULL;
-	unsigned len = 0;
-
-	if (!ssl)
+	if (!stream_is_tls(o->stream))
 		return false;
-	SSL_get0_alpn_selected(ssl, &name, &len);
-	if (len == 2 && memcmp(name, "h2", 2) == 0) {
+	if (span_eq(stream_tls_alpn(o->stream), SPAN("h2"))) {
 		o->group->alpn = ORIGIN_ALPN_H2;
 		list_push(&o->group->shared, &o->shared);
 		return true;
@@ -352,7 +347,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
 
 int origin_ctx_new(struct x509_store_st *trust, struct ssl_ctx_st **ret)
 {
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL_CTX *ctx = stream_tls_context_new(false);
 
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
 	    !SSL_CTX_set_ciphersuites(ctx, TLS_SUITES))

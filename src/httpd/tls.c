@@ -216,7 +216,7 @@ static int files_read(SSL_CTX *tls, const char *certificate, const char *key,
 int httpd_tls_new(const char *certificate, const char *key, char *why,
 		  size_t why_size, SSL_CTX **ret)
 {
-	SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
+	SSL_CTX *tls = stream_tls_context_new(true);
 	struct shown *s = must_alloc(sizeof(*s));
 	int r;
 

@@ -21,7 +21,8 @@
 
 struct loop;
 struct stream;
-struct ssl_st; /* SSL */
+struct ssl_st;	   /* SSL */
+struct ssl_ctx_st; /* SSL_CTX */
 
 enum stream_event {
 	STREAM_READABLE = 1, /* bytes, end of stream, or an error to read */
@@ -102,8 +103,18 @@ uint64_t stream_bytes_out(const struct stream *s);
  * handshake proceeds on read, write and want; STREAM_CONNECTED is delivered
  * when it is done or failed. */
 WUNRES int stream_start_tls(struct stream *s, struct ssl_st *ssl);
-struct ssl_st *stream_ssl(const struct stream *s); /* NULL = plain */
+/* A context for servers or clients; NULL: OpenSSL says why not. Handshakes with
+ * it are cheaper than others, and once one of TLS 1.3 is done its stream does
+ * without an SSL (src/io/tls/handover.c). */
+struct ssl_ctx_st *stream_tls_context_new(bool server);
+/* NULL: the stream is plain, or does without. */
+struct ssl_st *stream_ssl(const struct stream *s);
+bool stream_is_tls(const struct stream *s);
+/* Of a handshake that is done: what was agreed on; the version is static. */
 bool stream_tls_ready(const struct stream *s);
+struct span stream_tls_alpn(const struct stream *s); /* empty: none */
+const char *stream_tls_version(const struct stream *s);
+bool stream_tls_resumed(const struct stream *s);
 /* Text of the last TLS failure (certificate verify result or alert); "" when
  * there was none. */
 const char *stream_tls_error(const struct stream *s);

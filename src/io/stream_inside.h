@@ -28,7 +28,7 @@ enum news { NEWS_CONNECTED = 1, NEWS_END = 2, NEWS_ERROR = 4, NEWS_KICK = 8 };
 struct tls;
 
 /* What a stream under TLS does differently. Reached through the stream and
- * named in stream_tls.c alone, so that a program that starts no TLS is linked
+ * named in src/io/tls alone, so that a program that starts no TLS is linked
  * without OpenSSL. */
 struct tls_ops {
 	void (*handshake)(struct stream *s);

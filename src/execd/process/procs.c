@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* procs.c - reads /proc */
 
 #include "src/execd/process/procs.h"
 

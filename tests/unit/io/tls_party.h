@@ -37,9 +37,16 @@ static X509 *cert_new(EVP_PKEY *key)
 	return cert;
 }
 
-static SSL_CTX *ctx_new(const SSL_METHOD *method, int version)
+/* Contexts of streams', which hand over once the handshake is done; else
+ * OpenSSL's own. */
+static bool tls_world_hands_over;
+
+static SSL_CTX *ctx_new(bool server, int version)
 {
-	SSL_CTX *ctx = SSL_CTX_new(method);
+	SSL_CTX *ctx = tls_world_hands_over
+			       ? stream_tls_context_new(server)
+			       : SSL_CTX_new(server ? TLS_server_method()
+						    : TLS_client_method());
 
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
 	if (version) {
@@ -55,8 +62,8 @@ static inline void tls_world_init(struct tls_world *w, int version)
 	w->key = EVP_EC_gen("P-256");
 	assert_non_null(w->key);
 	w->cert = cert_new(w->key);
-	w->server = ctx_new(TLS_server_method(), version);
-	w->client = ctx_new(TLS_client_method(), version);
+	w->server = ctx_new(true, version);
+	w->client = ctx_new(false, version);
 	assert_int_equal(SSL_CTX_use_certificate(w->server, w->cert), 1);
 	assert_int_equal(SSL_CTX_use_PrivateKey(w->server, w->key), 1);
 	X509_STORE_add_cert(SSL_CTX_get_cert_store(w->client), w->cert);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_tls.c - TLS between the bytes of a stream and its owner
+/* stream_tls.c - TLS between the bytes of a stream and its owner, by OpenSSL:
+ * handshakes, and what follows them where OpenSSL stays (handover.c)
  *
  * How it works: OpenSSL never sees the socket. Its BIO reads from a window of
  * ciphertext in memory and writes to the end of the stream's output queue,
@@ -27,7 +28,8 @@
 #include <stdio.h>
 
 #include "src/base/err.h"
-#include "src/io/stream_inside.h"
+#include "src/io/tls/inside.h"
+#include "src/io/tls/provider.h"
 
 enum {
 	RECORD_BYTES = 16 * 1024,
@@ -36,27 +38,6 @@ enum {
 	RECORD_OVERHEAD = 512,
 	FILL_MIN = RECORD_BYTES + RECORD_OVERHEAD,
 	TLS_ERROR_SIZE = 160,
-	/* What a peer may make us queue by itself (flights, answers to
-	 * renegotiation) before it reads any of it. */
-	UNASKED_MAX = 256 * 1024,
-};
-
-/* How the peer's bytes ended. */
-enum tls_end { TLS_END_NONE, TLS_END_CLEAN, TLS_END_CUT };
-
-struct tls {
-	SSL *ssl;
-	struct span window; /* ciphertext SSL may take */
-	bool window_is_input;
-	bool cleanses;	/* what is read, in OpenSSL's own memory */
-	bool unclean;	/* its buffer of records was read and not wiped */
-	bool keeps;	/* the buffer of records, during tls_read() */
-	bool ready;	/* the handshake was done */
-	bool sent;	/* some record was queued */
-	bool asked;	/* stream_write() runs */
-	size_t unasked; /* bytes queued otherwise since the queue was empty */
-	enum tls_end end;
-	char *error; /* NULL = none */
 };
 
 static int window_read(BIO *bio, char *dst, size_t len, size_t *ret)
@@ -86,7 +67,7 @@ static int queue_write(BIO *bio, const char *src, size_t len, size_t *ret)
 		tls->unasked = 0;
 	if (!tls->asked)
 		tls->unasked += len;
-	if (s->out == SIDE_ENDED || tls->unasked > UNASKED_MAX ||
+	if (s->out == SIDE_ENDED || tls->unasked > TLS_UNASKED_MAX ||
 	    buf_put(&s->output, span_of(src, len)))
 		return 0;
 	tls->sent = true;
@@ -122,12 +103,18 @@ static void method_init(void)
 	must(BIO_meth_set_ctrl(method, queue_ctrl));
 }
 
+size_t tls_ask(size_t room)
+{
+	size_t ask = room + room / RECORD_BYTES * 64 + RECORD_OVERHEAD;
+
+	return MIN(MAX(ask, (size_t)FILL_MIN), (size_t)SCRATCH_BYTES);
+}
+
 /* A window that is not empty: > 0; else as stream_read(). room: how much
  * plaintext is wished for. */
 static ssize_t window_fill(struct stream *s, size_t room)
 {
 	struct tls *tls = s->tls;
-	size_t ask;
 	ssize_t n;
 
 	if (tls->window.len)
@@ -143,9 +130,7 @@ static ssize_t window_fill(struct stream *s, size_t room)
 	if (s->in == SIDE_ENDED)
 		return s->read_error;
 
-	ask = room + room / RECORD_BYTES * 64 + RECORD_OVERHEAD;
-	ask = MIN(MAX(ask, FILL_MIN), SCRATCH_BYTES);
-	n = stream_receive(s, loop_scratch(s->watch.loop), ask);
+	n = stream_receive(s, loop_scratch(s->watch.loop), tls_ask(room));
 	if (n > 0)
 		tls->window = span_of(s->watch.loop->scratch, (size_t)n);
 	return n;
@@ -174,7 +159,7 @@ static void window_drop(struct stream *s)
 	buf_fini(&s->input);
 }
 
-static void tls_note_error(struct tls *tls, const char *kind, const char *text)
+void tls_note_error(struct tls *tls, const char *kind, const char *text)
 {
 	if (tls->error)
 		return;
@@ -206,9 +191,7 @@ static void tls_explain(struct tls *tls)
 	ERR_clear_error();
 }
 
-/* The end of TLS in both directions. An alert that OpenSSL queued is sent if
- * the kernel has room. */
-static void tls_fail(struct stream *s)
+void tls_fail(struct stream *s)
 {
 	if (s->out != SIDE_ENDED)
 		(void)stream_flush(s);
@@ -245,14 +228,32 @@ static void tls_shutdown(struct stream *s)
 	errors_clear();
 }
 
+/* What the owner may ask for when there is no SSL any more. */
+static void tls_note_terms(struct tls *tls)
+{
+	const unsigned char *name;
+	unsigned len;
+
+	tls->resumed = SSL_session_reused(tls->ssl);
+	tls->version = SSL_get_version(tls->ssl);
+	SSL_get0_alpn_selected(tls->ssl, &name, &len);
+	if (len <= sizeof(tls->alpn)) {
+		memcpy(tls->alpn, name ? name : (const void *)"", len);
+		tls->alpn_len = (uint8_t)len;
+	}
+}
+
 static void tls_handshake_done(struct stream *s)
 {
 	s->phase = PHASE_OPEN;
 	s->tls->ready = true;
 	s->tls_pending = SSL_pending(s->tls->ssl) > 0;
 	s->news |= NEWS_CONNECTED;
+	tls_note_terms(s->tls);
+	if (SSL_is_server(s->tls->ssl))
+		tls_handover_take(s);
 	if (s->out == SIDE_ENDING)
-		tls_shutdown(s);
+		s->tls_ops->shutdown(s);
 }
 
 static void tls_handshake_failed(struct stream *s, const char *why)
@@ -271,7 +272,9 @@ static bool tls_handshake_step(struct stream *s)
 	int r;
 
 	errors_clear();
+	tls_provider_tell(s->tls->handover);
 	r = SSL_do_handshake(s->tls->ssl);
+	tls_provider_tell(NULL);
 	if (r == 1) {
 		tls_handshake_done(s);
 		return false;
@@ -301,8 +304,7 @@ static void tls_handshake(struct stream *s)
 		flush_later(s->watch.loop, &s->flush);
 }
 
-/* The peer's bytes ended, by close_notify or by FIN. Ours may still flow. */
-static void tls_end_input(struct stream *s, enum tls_end end)
+void tls_end_input(struct stream *s, enum tls_end end)
 {
 	s->tls->end = end;
 	if (s->in == SIDE_OPEN)
@@ -418,6 +420,9 @@ static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 		return s->read_error;
 	n = tls_read_records(s, dst, len);
 	window_settle(s);
+	/* What a server says first are its tickets; here it is past that. */
+	if (n > 0 && !s->tls->end)
+		tls_handover_take(s);
 	/* An answer to a key update, or an alert. */
 	if (buf_len(&s->output))
 		flush_later(s->watch.loop, &s->flush);
@@ -454,16 +459,18 @@ static bool tls_is_silent(const struct stream *s)
 	return !s->tls->sent;
 }
 
-static void tls_free(struct stream *s)
+void tls_free(struct stream *s)
 {
 	struct tls *tls = s->tls;
 
+	tls_handover_end(tls);
 	/* A session stays resumable though the peer may never have answered
 	 * our close_notify; not after a failure. */
-	if (s->error != -EPROTO)
+	if (tls->ssl && s->error != -EPROTO)
 		SSL_set_shutdown(tls->ssl,
 				 SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(tls->ssl);
+	tls_records_free(tls->records);
 	free(tls->error);
 	free(tls);
 	s->tls = NULL;
@@ -502,6 +509,7 @@ int stream_start_tls(struct stream *s, struct ssl_st *ssl)
 	SSL_set_read_ahead(ssl, 0);
 	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	tls_handover_begin(s->tls);
 	if (s->phase == PHASE_OPEN)
 		s->phase = PHASE_HANDSHAKING;
 	stream_rearm(s);
@@ -512,6 +520,26 @@ int stream_start_tls(struct stream *s, struct ssl_st *ssl)
 struct ssl_st *stream_ssl(const struct stream *s)
 {
 	return s->tls ? s->tls->ssl : NULL;
+}
+
+bool stream_is_tls(const struct stream *s)
+{
+	return s->tls != NULL;
+}
+
+struct span stream_tls_alpn(const struct stream *s)
+{
+	return s->tls ? span_of(s->tls->alpn, s->tls->alpn_len) : SPAN_NONE;
+}
+
+const char *stream_tls_version(const struct stream *s)
+{
+	return s->tls && s->tls->version ? s->tls->version : "";
+}
+
+bool stream_tls_resumed(const struct stream *s)
+{
+	return s->tls && s->tls->resumed;
 }
 
 bool stream_tls_ready(const struct stream *s)
