@@ -20,6 +20,7 @@
 #include "gateway/registry/bindings.h"
 #include "gateway/session/session.h"
 #include "src/base/err.h"
+#include "src/base/fd.h"
 #include "src/base/log.h"
 
 /* One worker's copy of the address on the parcel. */
@@ -85,7 +86,8 @@ static void apply_status(struct worker *w, struct parcel *p)
 	must(pthread_mutex_unlock(&p->lock) == 0);
 }
 
-/* The sockets of this worker; with fewer loops than sockets they wrap. */
+/* The sockets of this worker; with fewer loops than sockets they wrap. Who is
+ * told to end before he is told to begin leaves what arrives to his successor. */
 static void apply_listeners(struct worker *w, struct gateway *g)
 {
 	const struct gateway_socket *socket;
@@ -96,6 +98,10 @@ static void apply_listeners(struct worker *w, struct gateway *g)
 		socket = &g->sockets[i];
 		if (socket->loop % g->worker_count != w->index)
 			continue;
+		if (w->draining) {
+			(void)fd_close(socket->fd);
+			continue;
+		}
 		r = listener_new(w, socket->kind, socket->fd);
 		if (r)
 			log_error("a listener could not start: %s",

@@ -4,6 +4,8 @@
 
 #include "tests/unit/gateway/roles.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "src/text/json.h"
@@ -143,22 +145,64 @@ static void parcel__status_adds_up(void **state)
 	assert_int_equal(number, WORKERS);
 }
 
-static void parcel__all_drain(void **state)
+static void drain_all(struct desk *d)
 {
-	struct desk *d = *state;
 	struct gateway *g = &d->roles->world->gateway;
 	struct parcel *p = parcel_new(g, PARCEL_DRAIN);
-	uint64_t end_ms = clock_ms() + WORLD_PATIENCE_MS;
 
 	g->exit_status = 9;
 	p->grace_ms = 1000;
 	parcel_send(p);
+}
+
+static void await_drained(struct desk *d)
+{
+	struct gateway *g = &d->roles->world->gateway;
+	uint64_t end_ms = clock_ms() + WORLD_PATIENCE_MS;
+
 	while (g->drained < WORKERS && clock_ms() < end_ms) {
 		loop_run_once(g->loop, false);
 		(void)usleep(100);
 	}
 	assert_int_equal(g->drained, WORKERS);
 	assert_int_equal(g->exit_status, 0);
+}
+
+static void parcel__all_drain(void **state)
+{
+	drain_all(*state);
+	await_drained(*state);
+}
+
+/* A daemon that is stopped while it starts. */
+static void parcel__listeners_come_after_the_drain(void **state)
+{
+	static const enum listener_kind kinds[] = { LISTENER_TCP,
+						    LISTENER_DNS_UDP,
+						    LISTENER_DNS_TCP };
+	struct desk *d = *state;
+	struct gateway *g = &d->roles->world->gateway;
+	unsigned i;
+
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		g->sockets[g->socket_count++] = (struct gateway_socket){
+			socket(AF_INET,
+			       (kinds[i] == LISTENER_DNS_UDP ? SOCK_DGRAM
+							     : SOCK_STREAM) |
+				       SOCK_CLOEXEC,
+			       0),
+			kinds[i], i
+		};
+	drain_all(d);
+	parcel_send(parcel_new(g, PARCEL_LISTENERS));
+	await_drained(d);
+	for (i = 0; i < WORKERS; i++) {
+		loop_stop(d->workers[i].loop);
+		must(!pthread_join(d->workers[i].thread, NULL));
+		assert_true(list_is_empty(&d->workers[i].listeners));
+		assert_int_equal(fcntl(g->sockets[i].fd, F_GETFD), -1);
+		must(!worker_start(&d->workers[i])); /* to be ended once more */
+	}
 }
 
 #define DESK_TEST(fn) cmocka_unit_test_setup_teardown(fn, desk_open, desk_close)
@@ -170,6 +214,7 @@ int main(void)
 		DESK_TEST(parcel__bindings_are_shared_by_all),
 		DESK_TEST(parcel__status_adds_up),
 		DESK_TEST(parcel__all_drain),
+		DESK_TEST(parcel__listeners_come_after_the_drain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
