@@ -87,7 +87,8 @@ static void apply_status(struct worker *w, struct parcel *p)
 }
 
 /* The sockets of this worker; with fewer loops than sockets they wrap. Who is
- * told to end before he is told to begin leaves what arrives to his successor. */
+ * told to end before he is told to begin leaves what arrives to his successor.
+ */
 static void apply_listeners(struct worker *w, struct gateway *g)
 {
 	const struct gateway_socket *socket;

@@ -54,6 +54,11 @@ size_t automaton_longest(const struct automaton *a)
 	return a->longest;
 }
 
+size_t automaton_shortest(const struct automaton *a)
+{
+	return a->shortest;
+}
+
 size_t automaton_depth(const struct automaton *a, uint32_t state)
 {
 	size_t low = 0, high = a->longest + 1, middle;

@@ -33,8 +33,9 @@ struct automaton *automaton_unref(struct automaton *a);
 
 /* Bytes of memory, for the operator's figures and for tests. */
 size_t automaton_size(const struct automaton *a);
-/* Length of the longest pattern; 0 without any. */
+/* Length of the longest pattern, and of the shortest; 0 without any. */
 size_t automaton_longest(const struct automaton *a);
+size_t automaton_shortest(const struct automaton *a);
 
 /* Where a search stands. A state is the longest end of what was read that
  * begins a pattern; 0 is the empty one. */

@@ -56,6 +56,7 @@ _Static_assert(sizeof(struct node) * BLOCK_NODES <= 96 * 1024, "one secret");
 struct automaton {
 	_Atomic unsigned refs;
 	unsigned stride;      /* 0: there are no patterns */
+	size_t shortest;      /* of the patterns */
 	unsigned filter_bits; /* log2 of the filter's size */
 	const uint8_t *filter;
 	const uint32_t *rows; /* [rowed][classes] */

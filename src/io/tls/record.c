@@ -3,14 +3,21 @@
 
 #include "src/io/tls/record.h"
 
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <pthread.h>
 
 #include "src/base/err.h"
 #include "src/base/secret.h"
 #include "src/io/tls/hkdf.h"
 
-enum { KEY_MAX = 32 };
+enum {
+	KEY_MAX = 32,
+	/* So many bytes are sooner copied than the type behind them encrypted
+	 * by a call of its own. */
+	COPY_MAX = 4096,
+};
 
 struct tls_suite {
 	uint16_t number;
@@ -138,13 +145,18 @@ void tls_seal(struct tls_keys *k, uint8_t type, struct span bytes, char *dst)
 	must(EVP_CipherInit_ex2(k->cipher, NULL, NULL, nonce, 1, NULL));
 	must(EVP_CipherUpdate(k->cipher, NULL, &n, at, TLS_HEAD_SIZE));
 	at += TLS_HEAD_SIZE;
-	if (bytes.len)
+	if (bytes.len <= COPY_MAX) {
+		memcpy(at, bytes.len ? bytes.ptr : "", bytes.len);
+		at[bytes.len] = type;
+		must(EVP_CipherUpdate(k->cipher, at, &n, at,
+				      (int)bytes.len + 1));
+	} else {
 		must(EVP_CipherUpdate(k->cipher, at, &n,
 				      (const uint8_t *)bytes.ptr,
 				      (int)bytes.len));
-	at += bytes.len;
-	must(EVP_CipherUpdate(k->cipher, at, &n, &type, 1));
-	at++;
+		must(EVP_CipherUpdate(k->cipher, at + bytes.len, &n, &type, 1));
+	}
+	at += bytes.len + 1;
 	must(EVP_CipherFinal_ex(k->cipher, at, &n));
 	must(EVP_CIPHER_CTX_ctrl(k->cipher, EVP_CTRL_AEAD_GET_TAG, TLS_TAG_SIZE,
 				 at));
@@ -168,14 +180,17 @@ uint8_t tls_open(struct tls_keys *k, const uint8_t head[TLS_HEAD_SIZE],
 {
 	size_t inner = body.len - TLS_TAG_SIZE;
 	uint8_t nonce[TLS_NONCE_SIZE], tag[TLS_TAG_SIZE];
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag,
+					sizeof(tag)),
+		OSSL_PARAM_END,
+	};
 	int n, end = 0;
 
 	must(body.len > TLS_TAG_SIZE && body.len <= TLS_BODY_MAX);
 	next_nonce(k, nonce);
 	memcpy(tag, body.ptr + inner, TLS_TAG_SIZE);
-	must(EVP_CipherInit_ex2(k->cipher, NULL, NULL, nonce, 0, NULL));
-	must(EVP_CIPHER_CTX_ctrl(k->cipher, EVP_CTRL_AEAD_SET_TAG, TLS_TAG_SIZE,
-				 tag));
+	must(EVP_CipherInit_ex2(k->cipher, NULL, NULL, nonce, 0, params));
 	must(EVP_CipherUpdate(k->cipher, NULL, &n, head, TLS_HEAD_SIZE));
 	if (!EVP_CipherUpdate(k->cipher, (uint8_t *)dst, &n,
 			      (const uint8_t *)body.ptr, (int)inner) ||
