@@ -460,7 +460,7 @@ static void gateway_init(struct gateway *g, const struct config *config)
 	list_init(&g->syncs);
 	gateway_init_tls(g);
 	gateway_init_ingress(g);
-	g->learned = learned_new();
+	g->learned = learned_new(g->config->dns_hold_s);
 	g->budget = budget_new(config->dns_new_names_per_minute);
 	g->quotas = quotas_new();
 	g->policies = policy_bodies_new();

@@ -34,7 +34,7 @@ enum {
 
 	TIMEOUT_MS = 2000,
 	CACHE_ENTRIES = 4096,
-	TTL_FLOOR_S = 5,
+	TTL_FLOOR_S = 1,
 	TTL_MAX_S = 3600,
 	TTL_NEGATIVE_MAX_S = 60,
 	TTL_FAILED_S = 2, /* RFC 9520 wants failures remembered, briefly */

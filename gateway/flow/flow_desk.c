@@ -28,10 +28,10 @@
 #include "src/base/err.h"
 #include "src/base/list.h"
 #include "src/base/log.h"
+#include "src/role/config.h"
 
 enum {
 	TICK_MS = 1000,
-	REFRESH_MS = LEARNED_HOLD_S * 1000 / 3,
 	HELD_MAX = 4096, /* more than the queue role asks at a time */
 };
 
@@ -78,7 +78,9 @@ static void review_begin(struct flow_desk *d)
 		return;
 	d->serial = chan_serial(d->queue);
 	d->covering = d->changed;
-	d->refresh_ms = loop_now_ms(d->worker->loop) + REFRESH_MS;
+	/* What flows use is held on by this: well before it is over. */
+	d->refresh_ms = loop_now_ms(d->worker->loop) +
+			d->worker->config->dns_hold_s * 1000ull / 3;
 	(void)chan_send(d->queue, MSG_GATEWAY_REVIEW, d->serial, &body,
 			sizeof(body), SPAN_NONE, NULL, 0);
 }

@@ -27,6 +27,7 @@ struct shard {
 };
 
 struct learned {
+	uint64_t hold_ms;
 	struct shard shards[SHARDS];
 };
 
@@ -187,7 +188,7 @@ void learned_add(struct learned *l, struct span id, struct span host,
 	if (!n)
 		n = lesson_new(p, address, host);
 	lesson_touch(p, n);
-	lesson_hold(n, now_ms + (ttl_s + (uint64_t)LEARNED_HOLD_S) * 1000);
+	lesson_hold(n, now_ms + ttl_s * 1000ull + l->hold_ms);
 	shard_unlock(s);
 }
 
@@ -248,7 +249,7 @@ void learned_use(struct learned *l, struct span id, const struct addr *address,
 		list_for_each(it, &place->lessons)
 		{
 			n = container_of(it, struct lesson, of_place);
-			lesson_hold(n, now_ms + LEARNED_HOLD_S * 1000ull);
+			lesson_hold(n, now_ms + l->hold_ms);
 			/* within its place the order is kept */
 			list_remove(&n->of_pupil);
 			list_push_front(&p->uses, &n->of_pupil);
@@ -281,11 +282,12 @@ size_t learned_count(struct learned *l)
 	return count;
 }
 
-struct learned *learned_new(void)
+struct learned *learned_new(uint32_t hold_s)
 {
 	struct learned *l = must_alloc(sizeof(*l));
 	struct shard *s;
 
+	l->hold_ms = hold_s * 1000ull;
 	for (s = l->shards; s < l->shards + SHARDS; s++) {
 		must(pthread_mutex_init(&s->lock, NULL) == 0);
 		map_init(&s->pupils);

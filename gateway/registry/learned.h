@@ -16,22 +16,20 @@
 #include "src/base/span.h"
 
 enum {
-	/* Held this long beyond the TTL: clients connect late, pools connect
-	 * again, and a TTL of 0 is usable at all. */
-	LEARNED_HOLD_S = 1800,
 	LEARNED_MAX = 2048,	 /* pairs of name and address of a sandbox */
 	LEARNED_NAMES_MAX = 128, /* names of one address of a sandbox */
 };
 
 struct learned;
 
-/* The table of the node, empty. */
-struct learned *learned_new(void);
+/* The table of the node, empty. An address is held hold_s beyond its TTL: clients
+ * connect late, pools connect again, and a TTL of 0 is usable at all. */
+struct learned *learned_new(uint32_t hold_s);
 /* No other call may be under way. NULL is fine; returns NULL. */
 struct learned *learned_free(struct learned *l);
 
 /* The sandbox `id` was told that host (canonical) has this address (its port
- * is ignored) for ttl_s; held LEARNED_HOLD_S longer. Over a limit the pair of
+ * is ignored) for ttl_s; held hold_s longer. Over a limit the pair of
  * this sandbox that was told or used longest ago gives way. */
 void learned_add(struct learned *l, struct span id, struct span host,
 		 const struct addr *address, uint32_t ttl_s, uint64_t now_ms);
@@ -42,7 +40,7 @@ bool learned_each(struct learned *l, struct span id, const struct addr *address,
 		  uint64_t now_ms, bool (*fn)(void *ctx, struct span host),
 		  void *ctx);
 /* A flow lives with this address: what is still held for it is held for
- * LEARNED_HOLD_S from now, at least. */
+ * hold_s from now, at least. */
 void learned_use(struct learned *l, struct span id, const struct addr *address,
 		 uint64_t now_ms);
 /* The sandbox is gone, or its id is another's now. */

@@ -60,7 +60,7 @@ struct config {
 	/* "dns" */
 	struct addr *dns_upstreams; /* "upstreams"; empty: resolv.conf */
 	unsigned dns_upstream_count;
-	uint32_t dns_timeout_ms, dns_min_ttl_s, dns_max_ttl_s;
+	uint32_t dns_timeout_ms, dns_min_ttl_s, dns_max_ttl_s, dns_hold_s;
 	char *hosts_file;		   /* "hostsFile"; "" = none */
 	bool dns_allow_foreign_resolvers;  /* "allowForeignResolvers" */
 	uint32_t dns_new_names_per_minute; /* "newNamesPerMinute"; 0 = any */

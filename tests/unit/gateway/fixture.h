@@ -135,7 +135,7 @@ static inline struct world *world_new(void)
 	list_init(&g->signs);
 	list_init(&g->lease_jobs);
 	list_init(&g->syncs);
-	g->learned = learned_new();
+	g->learned = learned_new(1800);
 	g->budget = budget_new(60);
 	g->quotas = quotas_new();
 	g->policies = policy_bodies_new();

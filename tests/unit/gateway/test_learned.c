@@ -13,7 +13,8 @@
 #include "src/base/err.h"
 
 static const uint64_t START_MS = 1000000;
-static const uint64_t HOLD_MS = LEARNED_HOLD_S * 1000ull;
+enum { HOLD_S = 1800 };
+static const uint64_t HOLD_MS = HOLD_S * 1000ull;
 
 static struct addr addr_of(const char *text)
 {
@@ -66,7 +67,7 @@ static void add(struct learned *l, const char *id, const char *host,
 
 static int set_up(void **state)
 {
-	*state = learned_new();
+	*state = learned_new(HOLD_S);
 	return 0;
 }
 

@@ -27,6 +27,7 @@ static void start(struct fixture *f, uint32_t timeout_ms)
 		.upstreams = &f->fake.address,
 		.upstream_count = 1,
 		.timeout_ms = timeout_ms,
+		.min_ttl_s = 5,
 		.max_ttl_s = 600,
 		.counters = &f->counters,
 	};

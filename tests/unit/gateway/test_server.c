@@ -126,7 +126,7 @@ static void start(struct fixture *f)
 static int set_up(void **state)
 {
 	struct fixture *f = must_alloc(sizeof(*f));
-	struct resolver_config config = { .timeout_ms = 300 };
+	struct resolver_config config = { .timeout_ms = 300, .min_ttl_s = 5 };
 
 	must(!loop_new(&f->loop));
 	fake_init(&f->fake, f->loop);

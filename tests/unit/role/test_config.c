@@ -50,6 +50,7 @@ static void config__defaults(void **state)
 	assert_int_equal(c->dns_timeout_ms, 2000);
 	assert_int_equal(c->dns_min_ttl_s, 5);
 	assert_int_equal(c->dns_max_ttl_s, 3600);
+	assert_int_equal(c->dns_hold_s, 1800);
 	assert_string_equal(c->hosts_file, "/etc/hosts");
 	assert_int_equal(c->pin_count, 0);
 	assert_true(c->trust_system);
@@ -100,7 +101,7 @@ static const char full[] =
 	"\"proxyPort\": 1, \"loops\": 3,\n"
 	"\"explicitProxyPort\": 0, \"explicitProxyName\": \"P.Example.\",\n"
 	"\"dns\": {\"upstreams\": [\"9.9.9.9\", \"[::1]:5353\"],\n"
-	" \"timeoutMs\": 50, \"minTtlS\": 0, \"maxTtlS\": 1,\n"
+	" \"timeoutMs\": 50, \"minTtlS\": 1, \"maxTtlS\": 1, \"holdS\": 3,\n"
 	" \"hostsFile\": \"\", \"allowForeignResolvers\": true,\n"
 	" \"newNamesPerMinute\": 7, \"nameBytes\": 8, \"labelBytes\": 9,\n"
 	" \"labels\": 10},\n"
