@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import random
+import subprocess
 import time
 
 import nginx as web
@@ -437,3 +438,32 @@ def test_openssl_s_client(sandbox, nginx):
         assert "hello from nginx" in r.stdout, r.stdout + r.stderr
         assert TOKEN not in r.stdout + r.stderr
     assert len(nginx.requests()) == 2 and brought(nginx.requests())
+
+
+@pytest.mark.parametrize("suite", ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
+                                   "TLS_CHACHA20_POLY1305_SHA256"])
+def test_openssl_updates_its_keys(sandbox, nginx, suite):
+    """Between requests of one connection; with "K" it asks the gateway to do the same."""
+    request = "GET /auth/index.html HTTP/1.1\r\nHost: web.lab.test\r\n\r\n"
+    p = sandbox.popen("openssl", "s_client", "-connect", f"{NGINX4}:443", "-servername", "web.lab.test",
+                      "-verify_return_error", "-tls1_3", "-ciphersuites", suite, "-CAfile",
+                      sandbox.env()["SSL_CERT_FILE"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                      stderr=subprocess.STDOUT, text=True)
+    try:
+        for turn in ("", "K", "k", "K"):
+            if turn:
+                p.stdin.write(turn + "\n")
+                p.stdin.flush()
+                time.sleep(0.2)  # a command is one when it comes alone
+            p.stdin.write(request)
+            p.stdin.flush()
+            said = ""
+            while "hello from nginx" not in said:
+                line = p.stdout.readline()
+                assert line, said
+                said += line
+            assert not turn or "KEYUPDATE" in said, said
+    finally:
+        p.kill()
+        p.wait()
+    assert len(nginx.requests()) == 4 and brought(nginx.requests())
