@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import subprocess
+import threading
 import time
 
 import nginx as web
@@ -449,21 +450,23 @@ def test_openssl_updates_its_keys(sandbox, nginx, suite):
                       "-verify_return_error", "-tls1_3", "-ciphersuites", suite, "-CAfile",
                       sandbox.env()["SSL_CERT_FILE"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                       stderr=subprocess.STDOUT, text=True)
+    late = threading.Timer(30, p.kill)
+    late.start()
+
+    def exchange(text, until):
+        p.stdin.write(text)
+        p.stdin.flush()
+        for line in p.stdout:
+            if until in line:
+                return
+        raise AssertionError(f"no {until}")
     try:
         for turn in ("", "K", "k", "K"):
             if turn:
-                p.stdin.write(turn + "\n")
-                p.stdin.flush()
-                time.sleep(0.2)  # a command is one when it comes alone
-            p.stdin.write(request)
-            p.stdin.flush()
-            said = ""
-            while "hello from nginx" not in said:
-                line = p.stdout.readline()
-                assert line, said
-                said += line
-            assert not turn or "KEYUPDATE" in said, said
+                exchange(turn + "\n", "KEYUPDATE")
+            exchange(request, "hello from nginx")
     finally:
+        late.cancel()
         p.kill()
         p.wait()
     assert len(nginx.requests()) == 4 and brought(nginx.requests())
