@@ -160,8 +160,10 @@ static void question_send(struct question *q, size_t len, uint16_t rcode)
 	must(len >= DNS_HEAD_SIZE);
 	if (message[2] & DNS_FLAG_TC >> 8)
 		s->counters->truncated++;
-	q->path->ops->send(q->path, &q->client, span_of(message, len));
+	/* What follows from the answer first: who hears it may use it before
+	 * this thread goes on, and be met by another. */
 	question_settle(q, rcode);
+	q->path->ops->send(q->path, &q->client, span_of(message, len));
 }
 
 static void question_reply(struct question *q, const struct dns_reply *reply)

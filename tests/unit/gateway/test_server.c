@@ -18,6 +18,7 @@ struct fixture {
 	bool is_spent;	/* nothing goes upstream any more */
 	/* what audit was told last */
 	unsigned audited;
+	bool answered_early; /* the client, before the owner was told */
 	struct dns_event event;
 	struct dns_client client;
 	char host[256];
@@ -48,6 +49,8 @@ static void on_audit(void *ctx, const struct dns_event *event)
 	struct fixture *f = ctx;
 
 	f->audited++;
+	f->answered_early |= recv(f->fd, f->bytes, sizeof(f->bytes),
+				  MSG_DONTWAIT | MSG_PEEK) > 0;
 	f->event = *event;
 	f->client = *event->client;
 	assert_true(span_copy(event->host, f->host, sizeof(f->host)));
@@ -205,6 +208,21 @@ static bool reply_says(const struct fixture *f, const char *text)
 {
 	return memmem(f->reply.bytes.ptr, f->reply.bytes.len, text,
 		      strlen(text)) != NULL;
+}
+
+/* Another loop may meet a client that has its answer already. */
+static void server__tells_its_owner_before_the_client(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	join(f, "127.0.0.1", "127.0.0.1");
+	exchange(f, "a.test", DNS_TYPE_A);
+	assert_int_equal(f->audited, 1);
+	exchange(f, "a.test", DNS_TYPE_A); /* from the cache */
+	exchange(f, "denied.test", DNS_TYPE_A);
+	assert_int_equal(f->audited, 3);
+	assert_false(f->answered_early);
 }
 
 static void server__answers_allowed_names(void **state)
@@ -769,6 +787,7 @@ static void server__survives_a_vanishing_client(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(server__tells_its_owner_before_the_client),
 		TEST(server__answers_allowed_names),
 		TEST(server__denies_without_asking),
 		TEST(server__answers_from_the_asked_address),
