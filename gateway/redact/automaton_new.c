@@ -247,11 +247,11 @@ static void texts_collect(struct build *b, const struct patterns *p)
 		shortest = MIN(shortest, b->texts[i].len);
 		b->a->longest = MAX(b->a->longest, b->texts[i].len);
 	}
-	if (b->count)
+	if (b->count) {
 		b->a->shortest = shortest;
-	if (b->count)
 		b->a->stride =
 			MIN(shortest - (WINDOW_BYTES - 1), (size_t)STRIDE_MAX);
+	}
 	qsort(b->texts, b->count, sizeof(*b->texts), text_compare);
 }
 

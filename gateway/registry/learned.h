@@ -22,8 +22,9 @@ enum {
 
 struct learned;
 
-/* The table of the node, empty. An address is held hold_s beyond its TTL: clients
- * connect late, pools connect again, and a TTL of 0 is usable at all. */
+/* The table of the node, empty. An address is held hold_s beyond its TTL:
+ * clients connect late, pools connect again, and a TTL of 0 is usable at all.
+ */
 struct learned *learned_new(uint32_t hold_s);
 /* No other call may be under way. NULL is fine; returns NULL. */
 struct learned *learned_free(struct learned *l);

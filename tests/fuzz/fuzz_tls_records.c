@@ -26,18 +26,15 @@ static size_t sent_len, got_len;
 
 static struct stream *stream_with_keys(struct loop *loop, int fd, bool client)
 {
-	struct tls_records *r = must_alloc(sizeof(*r));
+	struct tls_way way = { .secret_len = sizeof(secret) };
 	struct stream *s = NULL;
 
+	memcpy(way.secret, secret, sizeof(secret));
 	must(stream_new(loop, fd, &s) == 0);
-	must(tls_keys_init(&r->read, 0x1301, span_of(secret, 32), false, 0));
-	must(tls_keys_init(&r->write, 0x1301, span_of(secret, 32), true, 0));
-	buf_init(&r->partial, TLS_RECORD_MAX);
-	buf_init(&r->plain, TLS_BODY_MAX);
-	r->update_at = 50;
-	r->is_client = client;
 	s->tls = must_alloc(sizeof(*s->tls));
-	s->tls->records = r;
+	s->tls->records = tls_records_new(0x1301, client, &way, &way);
+	must(s->tls->records != NULL);
+	s->tls->records->update_at = 50;
 	s->tls->ready = true;
 	s->tls_ops = &tls_records_ops;
 	return s;

@@ -24,9 +24,6 @@
 #include "src/io/tls/inside.h"
 #include "src/io/tls/provider.h"
 
-/* Below what AES-GCM is safe for, 2^24.5 records (RFC 8446 5.5). */
-static const uint64_t update_after = (uint64_t)1 << 24U;
-
 void tls_handover_hear(struct tls_handover *h, bool of_client,
 		       struct span secret)
 {
@@ -72,29 +69,16 @@ void tls_handover_end(struct tls *tls)
 	tls->handover = NULL;
 }
 
-static struct tls_records *records_new(const SSL *ssl,
-				       const struct tls_handover *h)
+static struct tls_records *records_of(const SSL *ssl,
+				      const struct tls_handover *h)
 {
 	uint16_t suite = (uint16_t)SSL_CIPHER_get_protocol_id(
 		SSL_get_current_cipher(ssl));
-	struct tls_records *r;
 
 	if (SSL_version(ssl) != TLS1_3_VERSION || h->refused ||
 	    SSL_SESSION_get_max_fragment_length(SSL_get_session(ssl)))
 		return NULL;
-	r = must_alloc(sizeof(*r));
-	r->is_client = h->is_client;
-	r->update_at = update_after;
-	buf_init(&r->partial, TLS_RECORD_MAX);
-	buf_init(&r->plain, TLS_BODY_MAX);
-	if (tls_keys_init(&r->read, suite,
-			  span_of(h->read.secret, h->read.secret_len), false,
-			  h->read.count) &&
-	    tls_keys_init(&r->write, suite,
-			  span_of(h->write.secret, h->write.secret_len), true,
-			  h->write.count))
-		return r;
-	return tls_records_free(r);
+	return tls_records_new(suite, h->is_client, &h->read, &h->write);
 }
 
 /* Has OpenSSL a part of a record, or a record that nobody has read? "RH": what
@@ -110,14 +94,11 @@ void tls_handover_take(struct stream *s)
 
 	if (!tls->handover || !is_between_records(tls->ssl))
 		return;
-	tls->records = records_new(tls->ssl, tls->handover);
+	tls->records = records_of(tls->ssl, tls->handover);
 	tls_handover_end(tls);
 	if (!tls->records)
 		return;
-	/* The session stays resumable. */
-	SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	SSL_free(tls->ssl);
-	tls->ssl = NULL;
+	tls_ssl_free(s);
 	s->tls_pending = false;
 	s->tls_ops = &tls_records_ops;
 }

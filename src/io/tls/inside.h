@@ -85,6 +85,9 @@ void tls_fail(struct stream *s);
 void tls_end_input(struct stream *s, enum tls_end end);
 /* How much to ask of the kernel, for a reader with so much room. */
 size_t tls_ask(size_t room);
+/* Before anybody else uses the scratch memory: keeps what nobody has taken. */
+void tls_window_settle(struct stream *s);
+void tls_ssl_free(struct stream *s);
 void tls_free(struct stream *s);
 
 /* -- handover.c ------------------------------------------------------------ */
@@ -103,4 +106,8 @@ void tls_handover_end(struct tls *tls);
 /* -- stream_records.c ------------------------------------------------------ */
 
 extern const struct tls_ops tls_records_ops;
+/* NULL: the suite is not known here, or a secret was not derived. */
+struct tls_records *tls_records_new(uint16_t suite, bool is_client,
+				    const struct tls_way *read,
+				    const struct tls_way *write);
 struct tls_records *tls_records_free(struct tls_records *r);

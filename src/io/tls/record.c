@@ -55,11 +55,6 @@ static const struct tls_suite *suite_find(uint16_t number)
 	return NULL;
 }
 
-bool tls_suite_is_known(uint16_t suite)
-{
-	return suite_find(suite) != NULL;
-}
-
 /* -- keys ------------------------------------------------------------------ */
 
 static void expand(const struct tls_keys *k, struct span label, uint8_t *dst,

@@ -42,11 +42,20 @@ struct tls_keys {
 	bool seals;
 };
 
-/* The numbers of RFC 8446 B.4. */
-bool tls_suite_is_known(uint16_t suite);
+/* Bytes of the record at the head of these, its head included; 0: not all of
+ * that is there. */
+static inline size_t tls_record_size(struct span bytes)
+{
+	const uint8_t *at = (const uint8_t *)bytes.ptr;
+
+	if (bytes.len < TLS_HEAD_SIZE)
+		return 0;
+	return TLS_HEAD_SIZE + ((size_t)at[3] << 8U | at[4]);
+}
 
 /* Keys of an application traffic secret, under which `count` records went
- * already. False: the suite is unknown, or the secret not of its length. */
+ * already. suite: a number of RFC 8446 B.4. False: it is unknown, or the secret
+ * is not of its length. */
 WUNRES bool tls_keys_init(struct tls_keys *k, uint16_t suite,
 			  struct span secret, bool seals, uint64_t count);
 /* The next keys (RFC 8446 7.2): count begins again. */

@@ -26,13 +26,11 @@
 #include "src/io/tls/inside.h"
 
 enum {
-	MESSAGE_TICKET = 4,
-	MESSAGE_KEY_UPDATE = 24,
-	UPDATE_REQUESTED = 1,
-	LEVEL_WARNING = 1,
-	LEVEL_FATAL = 2,
 	IDLE_MAX = 32, /* records without bytes, one after another */
 };
+
+/* Below what AES-GCM is safe for, 2^24.5 records (RFC 8446 5.5). */
+static const uint64_t update_after = (uint64_t)1 << 24U;
 
 /* -- records of our own --------------------------------------------------- */
 
@@ -64,7 +62,7 @@ static bool put_alert(struct stream *s, uint8_t level, uint8_t alert)
 /* Ours is announced under the old keys. */
 static bool update_write(struct stream *s)
 {
-	static const char message[5] = { MESSAGE_KEY_UPDATE, 0, 0, 1, 0 };
+	static const char message[5] = { SSL3_MT_KEY_UPDATE, 0, 0, 1, 0 };
 
 	if (!put_record(s, TLS_TYPE_HANDSHAKE,
 			span_of(message, sizeof(message))))
@@ -77,7 +75,7 @@ static bool update_write(struct stream *s)
 static void refuse(struct stream *s, uint8_t alert)
 {
 	tls_note_error(s->tls, "", SSL_alert_desc_string_long(alert));
-	(void)put_alert(s, LEVEL_FATAL, alert);
+	(void)put_alert(s, SSL3_AL_FATAL, alert);
 	tls_fail(s);
 }
 
@@ -105,10 +103,10 @@ static uint8_t take_key_update(struct stream *s, uint8_t requested,
 			       bool ends_record)
 {
 	/* What follows it is under other keys (RFC 8446 5.1). */
-	if (!ends_record || requested > UPDATE_REQUESTED)
+	if (!ends_record || requested > SSL_KEY_UPDATE_REQUESTED)
 		return TLS_ALERT_UNEXPECTED_MESSAGE;
 	tls_keys_update(&s->tls->records->read);
-	if (requested == UPDATE_REQUESTED && s->out == SIDE_OPEN &&
+	if (requested == SSL_KEY_UPDATE_REQUESTED && s->out == SIDE_OPEN &&
 	    !update_write(s))
 		return TLS_ALERT_UNEXPECTED_MESSAGE;
 	return 0;
@@ -121,9 +119,9 @@ static uint8_t begin_message(struct tls_records *r)
 		       (uint32_t)r->message[2] << 8U | r->message[3];
 
 	r->message_left = len;
-	if (r->message[0] == MESSAGE_KEY_UPDATE)
+	if (r->message[0] == SSL3_MT_KEY_UPDATE)
 		return len == 1 ? 0 : TLS_ALERT_DECODE_ERROR;
-	if (r->message[0] == MESSAGE_TICKET && r->is_client)
+	if (r->message[0] == SSL3_MT_NEWSESSION_TICKET && r->is_client)
 		return len ? 0 : TLS_ALERT_DECODE_ERROR;
 	return TLS_ALERT_UNEXPECTED_MESSAGE;
 }
@@ -145,7 +143,7 @@ static uint8_t take_handshake(struct stream *s, struct span body)
 			continue;
 		}
 		n = MIN(body.len, r->message_left);
-		if (r->message[0] == MESSAGE_KEY_UPDATE)
+		if (r->message[0] == SSL3_MT_KEY_UPDATE)
 			alert = take_key_update(s, (uint8_t)body.ptr[0],
 						body.len == 1);
 		body = span_from(body, n);
@@ -158,19 +156,9 @@ static uint8_t take_handshake(struct stream *s, struct span body)
 
 /* -- heads of records ------------------------------------------------------ */
 
-/* Bytes of the record at the head of these; 0: not all of its head is there. */
-static size_t record_size(struct span bytes)
-{
-	const uint8_t *at = (const uint8_t *)bytes.ptr;
-
-	if (bytes.len < TLS_HEAD_SIZE)
-		return 0;
-	return TLS_HEAD_SIZE + ((size_t)at[3] << 8U | at[4]);
-}
-
 static uint8_t check_head(struct span bytes)
 {
-	size_t size = record_size(bytes);
+	size_t size = tls_record_size(bytes);
 
 	if (bytes.len && (uint8_t)bytes.ptr[0] != TLS_TYPE_DATA)
 		return TLS_ALERT_UNEXPECTED_MESSAGE;
@@ -184,36 +172,32 @@ static uint8_t check_head(struct span bytes)
 
 static bool is_whole(struct span bytes)
 {
-	size_t size = record_size(bytes);
+	size_t size = tls_record_size(bytes);
 
 	return size && bytes.len >= size;
 }
 
 /* -- the window ----------------------------------------------------------- */
 
-/* Before anybody else uses the scratch memory: what nobody has taken. */
+static bool is_over(const struct stream *s)
+{
+	return s->tls->end || s->read_error == -EPROTO;
+}
+
+/* As tls_window_settle(), but that a part of a record is no input. */
 static void settle(struct stream *s)
 {
 	struct tls *tls = s->tls;
 	struct buf *partial = &tls->records->partial;
-	bool over = tls->end || s->read_error == -EPROTO;
 
-	if (over) {
+	if (is_over(s)) {
 		buf_fini(partial);
 		tls->window = SPAN_NONE;
-	}
-	if (!over && !is_whole(tls->window) && !check_head(tls->window)) {
+	} else if (!is_whole(tls->window) && !check_head(tls->window)) {
 		must(buf_put(partial, tls->window) == 0);
 		tls->window = SPAN_NONE;
 	}
-	if (tls->window_is_input)
-		buf_consume(&s->input, buf_len(&s->input) - tls->window.len);
-	else
-		must(buf_put(&s->input, tls->window) == 0);
-	if (!buf_len(&s->input))
-		buf_fini(&s->input);
-	tls->window = SPAN_NONE;
-	tls->window_is_input = false;
+	tls_window_settle(s);
 }
 
 /* More ciphertext, where there is no whole record: as stream_read(). */
@@ -235,7 +219,7 @@ static ssize_t fill(struct stream *s, size_t room)
 	if (n <= 0)
 		return n;
 	had = buf_len(partial);
-	need = MAX(record_size(buf_peek(partial)), (size_t)TLS_HEAD_SIZE);
+	need = MAX(tls_record_size(buf_peek(partial)), (size_t)TLS_HEAD_SIZE);
 	if (had + (size_t)n < need) {
 		must(buf_put(partial, span_of(at, (size_t)n)) == 0);
 		return n;
@@ -270,7 +254,8 @@ static size_t take_record(struct stream *s, char *dst, size_t len,
 {
 	struct tls *tls = s->tls;
 	struct tls_records *r = tls->records;
-	struct span record = span_of(tls->window.ptr, record_size(tls->window));
+	struct span record =
+		span_of(tls->window.ptr, tls_record_size(tls->window));
 	struct span body = span_from(record, TLS_HEAD_SIZE);
 	bool direct = len >= body.len - TLS_TAG_SIZE;
 	char *to = direct ? dst : (char *)body.ptr;
@@ -321,7 +306,7 @@ static ssize_t take_records(struct stream *s, char *dst, size_t len)
 	uint8_t alert = 0;
 	ssize_t n;
 
-	while (got < len && !tls->end && s->read_error != -EPROTO) {
+	while (got < len && !is_over(s)) {
 		alert = check_head(tls->window);
 		if (!alert && is_whole(tls->window)) {
 			got += take_record(s, dst + got, len - got, &alert);
@@ -389,13 +374,33 @@ static int records_write(struct stream *s, struct span bytes)
 static void records_shutdown(struct stream *s)
 {
 	if (s->error != -EPROTO)
-		(void)put_alert(s, LEVEL_WARNING, TLS_ALERT_CLOSE_NOTIFY);
+		(void)put_alert(s, SSL3_AL_WARNING, TLS_ALERT_CLOSE_NOTIFY);
 }
 
 static bool records_are_silent(const struct stream *s)
 {
 	(void)s;
 	return false; /* a handshake was had */
+}
+
+struct tls_records *tls_records_new(uint16_t suite, bool is_client,
+				    const struct tls_way *read,
+				    const struct tls_way *write)
+{
+	struct tls_records *r = must_alloc(sizeof(*r));
+
+	r->is_client = is_client;
+	r->update_at = update_after;
+	buf_init(&r->partial, TLS_RECORD_MAX);
+	buf_init(&r->plain, TLS_BODY_MAX);
+	if (tls_keys_init(&r->read, suite,
+			  span_of(read->secret, read->secret_len), false,
+			  read->count) &&
+	    tls_keys_init(&r->write, suite,
+			  span_of(write->secret, write->secret_len), true,
+			  write->count))
+		return r;
+	return tls_records_free(r);
 }
 
 struct tls_records *tls_records_free(struct tls_records *r)

@@ -32,11 +32,9 @@
 #include "src/io/tls/provider.h"
 
 enum {
-	RECORD_BYTES = 16 * 1024,
-	RECORD_HEAD_BYTES = 5, /* type, version, length: RFC 8446 5.1 */
 	/* More than any record adds: header, IV, padding, tag. */
 	RECORD_OVERHEAD = 512,
-	FILL_MIN = RECORD_BYTES + RECORD_OVERHEAD,
+	FILL_MIN = TLS_PLAIN_MAX + RECORD_OVERHEAD,
 	TLS_ERROR_SIZE = 160,
 };
 
@@ -105,7 +103,7 @@ static void method_init(void)
 
 size_t tls_ask(size_t room)
 {
-	size_t ask = room + room / RECORD_BYTES * 64 + RECORD_OVERHEAD;
+	size_t ask = room + room / TLS_PLAIN_MAX * 64 + RECORD_OVERHEAD;
 
 	return MIN(MAX(ask, (size_t)FILL_MIN), (size_t)SCRATCH_BYTES);
 }
@@ -136,8 +134,7 @@ static ssize_t window_fill(struct stream *s, size_t room)
 	return n;
 }
 
-/* Before anybody else uses the scratch memory: keeps what SSL left over. */
-static void window_settle(struct stream *s)
+void tls_window_settle(struct stream *s)
 {
 	struct tls *tls = s->tls;
 
@@ -299,7 +296,7 @@ static void tls_handshake(struct stream *s)
 {
 	while (tls_handshake_step(s))
 		;
-	window_settle(s);
+	tls_window_settle(s);
 	if (buf_len(&s->output) || s->out == SIDE_ENDING)
 		flush_later(s->watch.loop, &s->flush);
 }
@@ -366,11 +363,9 @@ static void tls_release(struct tls *tls, bool between)
 /* At most one record, the first byte of which is a record's first. */
 static bool window_is_one_record(struct span window)
 {
-	const uint8_t *head = (const uint8_t *)window.ptr;
+	size_t size = tls_record_size(window);
 
-	return window.len >= RECORD_HEAD_BYTES &&
-	       window.len - RECORD_HEAD_BYTES <=
-		       ((size_t)head[3] << 8U | head[4]);
+	return size && window.len <= size;
 }
 
 static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
@@ -391,7 +386,7 @@ static ssize_t tls_read_records(struct stream *s, char *dst, size_t len)
 				tls_release(tls, false);
 				return n;
 			}
-			if (tls->cleanses && n > RECORD_BYTES)
+			if (tls->cleanses && n > TLS_PLAIN_MAX)
 				tls->unclean = true;
 			if (tls->cleanses || !window_is_one_record(tls->window))
 				tls_keep(tls);
@@ -419,7 +414,7 @@ static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 	if (s->read_error == -EPROTO)
 		return s->read_error;
 	n = tls_read_records(s, dst, len);
-	window_settle(s);
+	tls_window_settle(s);
 	/* What a server says first are its tickets; here it is past that. */
 	if (n > 0 && !s->tls->end)
 		tls_handover_take(s);
@@ -431,7 +426,7 @@ static ssize_t tls_read(struct stream *s, void *dst, size_t len)
 
 static int tls_write(struct stream *s, struct span bytes)
 {
-	size_t records = bytes.len / RECORD_BYTES + 1;
+	size_t records = bytes.len / TLS_PLAIN_MAX + 1;
 	char *room;
 	int r;
 
@@ -459,17 +454,25 @@ static bool tls_is_silent(const struct stream *s)
 	return !s->tls->sent;
 }
 
+void tls_ssl_free(struct stream *s)
+{
+	SSL *ssl = s->tls->ssl;
+
+	/* A session stays resumable though the peer may never have answered
+	 * our close_notify; not after a failure. */
+	if (ssl && s->error != -EPROTO)
+		SSL_set_shutdown(ssl,
+				 SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	SSL_free(ssl);
+	s->tls->ssl = NULL;
+}
+
 void tls_free(struct stream *s)
 {
 	struct tls *tls = s->tls;
 
 	tls_handover_end(tls);
-	/* A session stays resumable though the peer may never have answered
-	 * our close_notify; not after a failure. */
-	if (tls->ssl && s->error != -EPROTO)
-		SSL_set_shutdown(tls->ssl,
-				 SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	SSL_free(tls->ssl);
+	tls_ssl_free(s);
 	tls_records_free(tls->records);
 	free(tls->error);
 	free(tls);
