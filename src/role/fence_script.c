@@ -40,10 +40,10 @@
  * node connects to sandboxes, and what they answer must get in. Such
  * connections alone are tracked, and an answer has to be one twice over:
  *
- *	raw	out: what is sent from an address of the node, but by no
- *		transparent socket. in: what is sent there, begins nothing and
- *		finds such a socket. The gateway's sockets for caught
- *		connections are transparent, so nothing of those is tracked.
+ *	raw	out: what is sent from an address of the node, but not with the
+ *		mark of our sockets. in: what is sent there, begins nothing and
+ *		finds a socket that is not transparent, as ours for caught
+ *		connections are. So nothing of those is tracked.
  *	out	a connection begins with a SYN, or it is none
  *	in	an established connection's reply passes; whatever else is
  *		tracked by then was meant for a listener of the node, and is
@@ -52,6 +52,19 @@
  * Handshakes of TCP that a source begins are limited before they reach a
  * listener: who opens connections faster than the gateway takes them would fill
  * the queue that all sandboxes wait in.
+ *
+ * What our sockets answer has the address that the sandbox dialled and, in a
+ * denial or an answer of DNS, the sandbox's own words. Nobody else may have them,
+ * though the sandbox is gone by then, with its route or without:
+ *
+ *	by any other interface than a sandbox's nothing leaves that has the
+ *	mark of those sockets
+ *	an error of ICMP that the node's own kernel writes about what it could
+ *	not deliver goes to whose address it had, and quotes it. It belongs to
+ *	no tracked connection, since the answer did not. All such errors stay
+ *	in the node, but for the one that finds a path's MTU.
+ *
+ * Both hold while the daemon is stopped: connections outlive who closed them.
  *
  * Three guards around it. notrack: TCP and DNS cannot fill the node's
  * connection table, and no DNAT rule (a published port of a container) catches
@@ -107,8 +120,6 @@ struct hook {
 static const struct hook hooks_open[] = {
 	{ "untracked", "prerouting priority raw", "iifname",
 	  "jump untrack_from" },
-	{ "untracked_out", "output priority raw", "oifname",
-	  "jump untrack_to" },
 	{ "prerouting", "prerouting priority mangle - 1", "iifname",
 	  "goto from_sandbox" },
 	{ "after_queue", "prerouting priority mangle + 1", "iifname",
@@ -186,10 +197,8 @@ static int put_untracked(struct buf *out, const struct config *config)
 			   "type local socket transparent 0 return\n"
 			 : "",
 		LISTENERS_DNS_PORT,
-		connects ? "\t\tmeta l4proto tcp socket transparent 1 "
-			   "notrack accept\n"
-			   "\t\tmeta l4proto tcp fib saddr type != "
-			   "local notrack\n"
+		connects ? "\t\tmeta l4proto tcp fib saddr type != local "
+			   "notrack\n"
 			 : "\t\tmeta l4proto tcp notrack accept\n",
 		LISTENERS_DNS_PORT);
 }
@@ -224,6 +233,46 @@ static int put_begins(struct buf *out, const struct config *config)
 			     "counter drop\n",
 			     config->interfaces.items[i]);
 	return r ? r : buf_put_str(out, "\t}\n");
+}
+
+/* Every packet that the node sends comes by here. */
+static int put_out(struct buf *out, const struct config *config, bool open)
+{
+	unsigned i;
+	int r = buf_putf(out,
+			 "\n\tchain only_inside {\n"
+			 "\t\toif \"lo\" accept\n");
+
+	for (i = 0; !r && i < config->interfaces.count; i++)
+		r = buf_putf(out, "\t\toifname \"%s\" accept\n",
+			     config->interfaces.items[i]);
+	if (!r)
+		r = buf_putf(out,
+			     "\t\tcounter drop\n\t}\n"
+			     "\n\tchain out {\n"
+			     "\t\ttype filter hook output priority raw; "
+			     "policy accept;\n"
+			     "\t\tmeta mark 0x%x notrack goto only_inside\n",
+			     LISTENERS_MARK);
+	for (i = 0; !r && open && i < config->interfaces.count; i++)
+		r = buf_putf(out, "\t\toifname \"%s\" jump untrack_to\n",
+			     config->interfaces.items[i]);
+	if (!r)
+		r = buf_put_str(
+			out, "\t}\n"
+			     "\n\tchain undelivered {\n"
+			     "\t\ticmp type destination-unreachable "
+			     "icmp code != frag-needed goto only_inside\n"
+			     "\t\ticmpv6 type destination-unreachable "
+			     "goto only_inside\n"
+			     "\t}\n"
+			     "\n\tchain errors {\n"
+			     "\t\ttype filter hook output priority mangle; "
+			     "policy accept;\n"
+			     "\t\tmeta l4proto { icmp, icmpv6 } ct state "
+			     "invalid,untracked jump undelivered\n"
+			     "\t}\n");
+	return r;
 }
 
 static int put_opening_limit(struct buf *out, const struct config *config,
@@ -486,6 +535,8 @@ int fence_script(const struct config *config, const struct fence_rules *rules,
 			     "table " TABLE " {");
 	if (!r && rules)
 		r = put_open(out, config, rules);
+	if (!r)
+		r = put_out(out, config, rules);
 	if (!r && !rules)
 		r = put_hooks(out, config, hooks_closed,
 			      ARRAY_LEN(hooks_closed));

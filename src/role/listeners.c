@@ -13,7 +13,8 @@
  *
  * Options are a table per family: what is set, and for which kinds. Accepted
  * connections inherit them: a sandbox that vanished without a word is found by
- * keepalive probes, whatever the connection is used for.
+ * keepalive probes, whatever the connection is used for, and what it is sent has
+ * our mark until the kernel has given it up.
  */
 
 #include "src/role/listeners.h"
@@ -60,6 +61,7 @@ static const struct option options_v4[] = {
 	{ STREAMS, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
 	{ STREAMS, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
 	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
+	{ CAUGHT, SOL_SOCKET, SO_MARK, LISTENERS_MARK },
 	{ CAUGHT, IPPROTO_IP, IP_TRANSPARENT, 1 },
 	{ CAUGHT, IPPROTO_IP, IP_PKTINFO, 1 },
 	{ DATAGRAMS, IPPROTO_IP, IP_RECVORIGDSTADDR, 1 },
@@ -75,6 +77,7 @@ static const struct option options_v6[] = {
 	{ STREAMS, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
 	{ DATAGRAMS, SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAM_BUFFER_BYTES },
 	{ EVERY, IPPROTO_IPV6, IPV6_V6ONLY, 1 },
+	{ CAUGHT, SOL_SOCKET, SO_MARK, LISTENERS_MARK },
 	{ CAUGHT, IPPROTO_IPV6, IPV6_TRANSPARENT, 1 },
 	{ CAUGHT, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },
 	{ CAUGHT_STREAMS, IPPROTO_IPV6, IPV6_2292PKTINFO, 1 },

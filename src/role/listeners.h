@@ -22,6 +22,11 @@ struct config;
 
 enum { LISTENERS_DNS_PORT = 53 };
 
+/* The packet mark of whatever these sockets, and the connections accepted from
+ * them, send to sandboxes: it has somebody else's address and may not leave by
+ * any other interface (fence_script.c). */
+#define LISTENERS_MARK 0x54000000u
+
 struct listener_fd {
 	struct msg_listener what;
 	int fd;
