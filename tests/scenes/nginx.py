@@ -10,6 +10,8 @@ access log.
 import json
 import os
 import random
+import socket
+import time
 
 from lab import run
 
@@ -32,6 +34,7 @@ http {{
   client_body_temp_path {dir}/tmp; proxy_temp_path {dir}/tmp; fastcgi_temp_path {dir}/tmp;
   uwsgi_temp_path {dir}/tmp; scgi_temp_path {dir}/tmp;
   client_max_body_size 0; root {dir}/www;
+  server {{ listen unix:{dir}/settled; return 204; }}
   {http}
 }}
 """
@@ -92,15 +95,29 @@ def launch(lab, folder, http):
     lab.wait(lambda: (folder / "nginx.pid").exists(), 10, "nginx")
 
 
+def settle(folder):
+    """A request is in the log after its client has the answer; of a server with one
+    worker it is there when that of a later request is."""
+    log = folder / "access.log"
+    before = log.stat().st_size if log.exists() else 0
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(folder / "settled"))
+        s.sendall(b"GET /settled HTTP/1.0\r\n\r\n")
+        while s.recv(4096):
+            pass
+    deadline = time.monotonic() + 10
+    while '"path":"/settled"' not in log.read_text()[before:]:
+        assert time.monotonic() < deadline, "nginx writes no log"
+        time.sleep(0.005)
+
+
 def requests(folder, mark=0, **match):
     """What that one received, from this place of its log on."""
-    log = folder / "access.log"
-    if not log.exists():
-        return []
-    with open(log) as lines:
+    settle(folder)
+    with open(folder / "access.log") as lines:
         lines.seek(mark)
         seen = [json.loads(line) for line in lines]
-    return [r for r in seen if all(r.get(k) == v for k, v in match.items())]
+    return [r for r in seen if r["path"] != "/settled" and all(r.get(k) == v for k, v in match.items())]
 
 
 class Nginx:
@@ -157,7 +174,8 @@ class Nginx:
 
     def mark(self):
         """Where the log ends now, for requests()."""
-        return self.log.stat().st_size if self.log.exists() else 0
+        settle(self.dir)
+        return self.log.stat().st_size
 
     def requests(self, mark=0, **match):
         return requests(self.dir, mark, **match)
