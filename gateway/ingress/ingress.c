@@ -4,6 +4,7 @@
 #include "gateway/ingress/ingress.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gateway/gateway.h"
 #include "gateway/ingress/ingress_inside.h"
@@ -103,12 +104,14 @@ static const struct httpd_route routes[] = {
 
 /* -- sandboxes ------------------------------------------------------------- */
 
-static bool box_has(const struct ingress_box *b, const uint8_t ip[16])
+static bool box_is_at(const struct ingress_box *b, const uint8_t ip[16],
+		      const char *iface)
 {
 	uint32_t i;
 
 	for (i = 0; b && i < b->msg.addr_count; i++)
-		if (!memcmp(b->msg.addrs[i], ip, 16))
+		if (!memcmp(b->msg.addrs[i], ip, 16) &&
+		    !strcmp(b->msg.iface, iface))
 			return true;
 	return false;
 }
@@ -121,10 +124,10 @@ static void cut_former(struct ingress *in, const struct ingress_box *former,
 	uint32_t i;
 
 	for (i = 0; i < former->msg.addr_count; i++) {
-		if (box_has(now, former->msg.addrs[i]))
+		if (box_is_at(now, former->msg.addrs[i], former->msg.iface))
 			continue;
 		memcpy(ip.ip, former->msg.addrs[i], sizeof(ip.ip));
-		forwarder_cut(&in->forwarder, &ip);
+		forwarder_cut(&in->forwarder, &ip, former->msg.iface);
 	}
 }
 

@@ -205,6 +205,7 @@ static void order_addresses(struct forward_order *order,
 		order->addrs[i].port = port;
 	}
 	order->addr_count = box->msg.addr_count;
+	order->device = box->msg.iface;
 }
 
 /* False: there are too many, or no descriptors. */

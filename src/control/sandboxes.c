@@ -492,6 +492,7 @@ void sandbox_fill_ingress(const struct sandbox *s, struct msg_ingress *ret)
 				     .is_secured = in->has_secure_token,
 				     .renews = in->renews };
 	must(span_copy(s->id, ret->id, sizeof(ret->id)));
+	memcpy(ret->iface, s->iface, sizeof(ret->iface));
 	memcpy(ret->execd_token, in->execd_token, sizeof(ret->execd_token));
 	memcpy(ret->secure_token, in->secure_token, sizeof(ret->secure_token));
 	for (i = 0; i < s->addr_count; i++)

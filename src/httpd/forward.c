@@ -88,7 +88,7 @@ void forward_finish(struct forward *x, bool clean)
 	if (x->addr_count && x->keep_alive && clean && x->body_over &&
 	    !x->body_stopped)
 		forward_pool_give(&x->forwarder->pool, &x->addrs[x->addr_at],
-				  s);
+				  x->device, s);
 	else
 		(void)stream_close(s, LINGER_MS);
 	forward_free(x);
@@ -227,8 +227,8 @@ static int forward_try(struct forward *x)
 	int r = -ECONNREFUSED;
 
 	for (; x->addr_at < x->addr_count; x->addr_at++) {
-		r = stream_connect(x->forwarder->loop, &x->addrs[x->addr_at],
-				   &x->server);
+		r = stream_connect_by(x->forwarder->loop, &x->addrs[x->addr_at],
+				      x->device, &x->server);
 		if (!r)
 			break;
 		forward_note(x, r);
@@ -370,7 +370,8 @@ static struct stream *forward_take_kept(struct forward *x)
 	unsigned i;
 
 	for (i = 0; !s && i < x->addr_count; i++) {
-		s = forward_pool_take(&x->forwarder->pool, &x->addrs[i]);
+		s = forward_pool_take(&x->forwarder->pool, &x->addrs[i],
+				      x->device);
 		x->addr_at = s ? i : 0;
 	}
 	return s;
@@ -388,6 +389,9 @@ void forward_begin(struct forwarder *f, struct httpd_request *r,
 	x->server = order->stream;
 	memcpy(x->addrs, order->addrs, sizeof(x->addrs));
 	x->addr_count = order->stream ? 0 : order->addr_count;
+	if (order->device)
+		(void)snprintf(x->device, sizeof(x->device), "%s",
+			       order->device);
 	x->request = order->head;
 	x->upgrade = head->upgrade;
 	x->switch_lines = order->switch_lines;
@@ -433,27 +437,31 @@ void forwarder_init(struct forwarder *f, struct loop *loop)
 	list_init(&f->tunnels);
 }
 
-static bool goes_to(const struct forward *x, const struct addr *ip)
+static bool goes_to(const struct forward *x, const struct addr *ip,
+		    const char *device)
 {
 	unsigned i;
 
+	if (strcmp(x->device, device) != 0)
+		return false;
 	for (i = 0; i < x->addr_count; i++)
 		if (addr_eq_ip(&x->addrs[i], ip))
 			return true;
 	return false;
 }
 
-void forwarder_cut(struct forwarder *f, const struct addr *ip)
+void forwarder_cut(struct forwarder *f, const struct addr *ip,
+		   const char *device)
 {
-	forward_pool_forget(&f->pool, ip);
+	forward_pool_forget(&f->pool, ip, device);
 	list_for_each(it, &f->exchanges)
 	{
 		struct forward *x = container_of(it, struct forward, link);
 
-		if (goes_to(x, ip))
+		if (goes_to(x, ip, device))
 			forward_fail(x);
 	}
-	forward_tunnels_cut(f, ip);
+	forward_tunnels_cut(f, ip, device);
 }
 
 void forward_look(struct forward *x, uint64_t bytes, forward_used *used)

@@ -64,6 +64,8 @@ typedef void forward_done(void *ctx, const struct forward_result *result);
 struct forward_order {
 	struct addr addrs[FORWARD_ADDRS_MAX]; /* with ports; tried in turn */
 	unsigned addr_count;
+	const char *device;	  /* the network device that leads there; NULL:
+				     whichever the routes say */
 	struct stream *stream;	  /* connected already, instead; taken */
 	struct buf head;	  /* taken: the request's head, whole */
 	struct span switch_lines; /* further lines of a 101; lives as long */
@@ -79,8 +81,9 @@ struct forward_order {
 void forwarder_init(struct forwarder *f, struct loop *loop);
 /* Cuts what is under way: every order is told of. */
 void forwarder_fini(struct forwarder *f);
-/* The same of what goes to one address, whatever the port. */
-void forwarder_cut(struct forwarder *f, const struct addr *ip);
+/* The same of what goes to one address by one device, whatever the port. */
+void forwarder_cut(struct forwarder *f, const struct addr *ip,
+		   const char *device);
 
 /* Calls used() for each order under way of which a byte was moved, either way,
  * since this was called last. used() ends no order. */

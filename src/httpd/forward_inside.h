@@ -2,6 +2,8 @@
 /* forward_inside.h - what the forward*.c files share */
 #pragma once
 
+#include <net/if.h>
+
 #include "src/httpd/forward.h"
 #include "src/httpd/httpd.h"
 #include "src/io/loop.h"
@@ -21,6 +23,7 @@ struct forward {
 	struct timer connecting;
 	struct addr addrs[FORWARD_ADDRS_MAX];
 	unsigned addr_count, addr_at; /* addr_count 0: its stream was given */
+	char device[IFNAMSIZ];	      /* "": whichever the routes say */
 	bool pooled;  /* from the pool; nothing was heard on it yet */
 	bool upgrade; /* the client asks for another protocol */
 	struct span switch_lines;
@@ -81,7 +84,8 @@ void forward_read_body(struct forward *x);
  * he has gone. */
 void forward_join(struct forward *x, struct stream *client,
 		  struct stream *server);
-void forward_tunnels_cut(struct forwarder *f, const struct addr *ip);
+void forward_tunnels_cut(struct forwarder *f, const struct addr *ip,
+			 const char *device);
 void forward_tunnels_used(struct forwarder *f, forward_used *used);
 /* It has moved so many until now: is that more than before? */
 void forward_look(struct forward *x, uint64_t bytes, forward_used *used);

@@ -3,6 +3,10 @@
 
 #include "src/httpd/forward_pool.h"
 
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "src/base/err.h"
 #include "src/io/loop.h"
 #include "src/io/stream.h"
@@ -13,6 +17,7 @@ struct idle {
 	struct stream *stream;
 	struct timer timer;
 	struct addr to;
+	char device[IFNAMSIZ];
 };
 
 /* Out of the pool; the stream is the caller's. */
@@ -54,7 +59,7 @@ void forward_pool_fini(struct forward_pool *p)
 }
 
 void forward_pool_give(struct forward_pool *p, const struct addr *to,
-		       struct stream *s)
+		       const char *device, struct stream *s)
 {
 	struct idle *i;
 
@@ -65,6 +70,7 @@ void forward_pool_give(struct forward_pool *p, const struct addr *to,
 	i->pool = p;
 	i->stream = s;
 	i->to = *to;
+	(void)snprintf(i->device, sizeof(i->device), "%s", device);
 	timer_init(&i->timer, p->loop, idle_on_timer);
 	timer_start(&i->timer, FORWARD_POOL_IDLE_MS);
 	list_init(&i->link);
@@ -74,25 +80,33 @@ void forward_pool_give(struct forward_pool *p, const struct addr *to,
 	stream_want(s, STREAM_READABLE);
 }
 
-struct stream *forward_pool_take(struct forward_pool *p, const struct addr *to)
+static bool leads_to(const struct idle *i, const struct addr *ip,
+		     const char *device)
+{
+	return addr_eq_ip(&i->to, ip) && !strcmp(i->device, device);
+}
+
+struct stream *forward_pool_take(struct forward_pool *p, const struct addr *to,
+				 const char *device)
 {
 	list_for_each(it, &p->idle)
 	{
 		struct idle *i = container_of(it, struct idle, link);
 
-		if (i->to.port == to->port && addr_eq_ip(&i->to, to))
+		if (i->to.port == to->port && leads_to(i, to, device))
 			return idle_free(i);
 	}
 	return NULL;
 }
 
-void forward_pool_forget(struct forward_pool *p, const struct addr *ip)
+void forward_pool_forget(struct forward_pool *p, const struct addr *ip,
+			 const char *device)
 {
 	list_for_each(it, &p->idle)
 	{
 		struct idle *i = container_of(it, struct idle, link);
 
-		if (addr_eq_ip(&i->to, ip))
+		if (leads_to(i, ip, device))
 			(void)stream_free(idle_free(i));
 	}
 }

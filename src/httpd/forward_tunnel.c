@@ -9,6 +9,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "src/base/err.h"
 #include "src/httpd/forward_inside.h"
@@ -204,15 +205,16 @@ void forward_tunnels_fini(struct forwarder *f)
 	}
 }
 
-void forward_tunnels_cut(struct forwarder *f, const struct addr *ip)
+void forward_tunnels_cut(struct forwarder *f, const struct addr *ip,
+			 const char *device)
 {
 	list_for_each(it, &f->tunnels)
 	{
 		struct tunnel *t = container_of(it, struct tunnel, link);
 		const struct forward *x = t->x;
 
-		if (ip &&
-		    !(x->addr_count && addr_eq_ip(&x->addrs[x->addr_at], ip)))
+		if (!(x->addr_count && addr_eq_ip(&x->addrs[x->addr_at], ip) &&
+		      !strcmp(x->device, device)))
 			continue;
 		if (t->splice)
 			splice_cancel(t->splice, -ECANCELED);

@@ -209,6 +209,12 @@ void stream_keepalive(struct stream *s)
 int stream_connect(struct loop *loop, const struct addr *to,
 		   struct stream **ret)
 {
+	return stream_connect_by(loop, to, "", ret);
+}
+
+int stream_connect_by(struct loop *loop, const struct addr *to,
+		      const char *device, struct stream **ret)
+{
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(to, &sa);
 	const int on = 1;
@@ -220,7 +226,11 @@ int stream_connect(struct loop *loop, const struct addr *to,
 	if (fd < 0)
 		return err_origin(-errno);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (connect(fd, (struct sockaddr *)&sa, len) && errno != EINPROGRESS)
+	if (*device && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device,
+				  (socklen_t)strlen(device)))
+		error = -errno;
+	else if (connect(fd, (struct sockaddr *)&sa, len) &&
+		 errno != EINPROGRESS)
 		error = -errno;
 	r = stream_make(loop, fd, error ? PHASE_OPEN : PHASE_CONNECTING, ret);
 	if (!r && !error)

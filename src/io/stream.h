@@ -54,6 +54,10 @@ WUNRES int stream_new(struct loop *loop, int fd, struct stream **ret);
  * then stream_error() tells how it went. */
 WUNRES int stream_connect(struct loop *loop, const struct addr *to,
 			  struct stream **ret);
+/* The same by the network device of that name and no other, whatever the routes
+ * say by then ("": as they say); -ENODEV when there is none. */
+WUNRES int stream_connect_by(struct loop *loop, const struct addr *to,
+			     const char *device, struct stream **ret);
 /* Closes at once; unsent output is lost. NULL is fine. Returns NULL. Safe in
  * the stream's own callback. */
 struct stream *stream_free(struct stream *s);

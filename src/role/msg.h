@@ -361,6 +361,7 @@ struct msg_ingress {
 	uint8_t secure_token[MSG_HASH_SIZE];
 	char proxy_token[MSG_TOKEN_SIZE]; /* opens execd's /proxy and nothing
 					     else; "": it has none */
+	char iface[MSG_IFACE_SIZE];	  /* that leads there; "": any */
 	uint8_t addrs[MSG_ADDRS_MAX][16]; /* as struct addr.ip, first choice
 					     first */
 };
@@ -381,8 +382,8 @@ struct msg_denied {
 	uint64_t wall_ms;
 	char id[MSG_NAME_SIZE]; /* of the sandbox */
 	char host[MSG_NAME_SIZE];
-	char kind[16]; /* of the audit record */
-	uint16_t port; /* 0: none was said */
+	char kind[16];		  /* of the audit record */
+	uint16_t port;		  /* 0: none was said */
 	char text[MSG_TEXT_SIZE]; /* which rule, or which default */
 };
 

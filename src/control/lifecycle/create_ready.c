@@ -115,6 +115,9 @@ static int knock_begin(struct creation *c)
 		c->knock_fd = fd_close(c->knock_fd);
 		return -ENOMEM;
 	}
+	if (setsockopt(c->knock_fd, SOL_SOCKET, SO_BINDTODEVICE, CONFIG_BRIDGE,
+		       sizeof(CONFIG_BRIDGE) - 1) != 0)
+		return -errno;
 	if (connect(c->knock_fd, (const struct sockaddr *)&to, size) != 0 &&
 	    errno != EINPROGRESS)
 		return -errno;

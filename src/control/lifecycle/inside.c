@@ -10,6 +10,7 @@
 #include "src/control/lifecycle/lifecycle.h"
 #include "src/control/publish.h"
 #include "src/control/tokens.h"
+#include "src/role/config.h"
 #include "src/role/msg.h"
 
 static_assert((int)MSG_HASH_SIZE == (int)TOKEN_HASH_SIZE, "hashes agree");
@@ -50,6 +51,7 @@ void inside_publish(struct lifecycle *l, const struct box *b)
 	struct msg_ingress body = { 0 };
 
 	(void)span_copy(span_str(b->id), body.id, sizeof(body.id));
+	(void)span_copy(SPAN(CONFIG_BRIDGE), body.iface, sizeof(body.iface));
 	if (is_open(b)) {
 		addr_add(&body, &b->v4);
 		addr_add(&body, &b->v6);

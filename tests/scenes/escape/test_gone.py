@@ -5,7 +5,8 @@ Our sockets answer as whoever the sandbox addressed, in words that it may have
 chosen: a denial names the host, an answer of DNS the question. Where such an
 answer cannot be delivered, the node's kernel says so to who seems to have sent it,
 and quotes it (RFC 1122 3.2.2.1, RFC 4443 3.1); where the sandbox's link has gone,
-the answer follows the default route. Either way a stranger would have the words.
+the answer follows the default route, as a request from outside does that is on its
+way to the sandbox. Either way a stranger would have the words, or be asked.
 """
 import contextlib
 import json
@@ -16,9 +17,10 @@ from pathlib import Path
 
 import pytest
 from conftest import open_lab
-from lab import ORIGIN4, ORIGIN6, Sandbox, run
+from lab import GATEWAY_O4, ORIGIN4, ORIGIN6, Sandbox, run
 
 MARK = "sp-escape-gone"
+INGRESS = 8081
 TRAP = {4: "10.212.3.7", 6: "fd12:3::7"}
 
 ASKS = {
@@ -48,7 +50,7 @@ def lab():
     def prepare(lab):
         run("ip", "-n", lab.gw, "route", "add", "default", "via", ORIGIN4)
         run("ip", "-n", lab.gw, "-6", "route", "add", "default", "via", ORIGIN6)
-    with open_lab("eg", prepare=prepare) as lab:
+    with open_lab("eg", prepare=prepare, config={"ingress": {"listen": f"0.0.0.0:{INGRESS}"}}) as lab:
         yield lab
 
 
@@ -57,7 +59,7 @@ def ear(lab):
     """Who hears everything that arrives at the origin with the mark."""
     file, ready = lab.tmp / "ear", lab.tmp / "ear.ready"
     p = subprocess.Popen(["ip", "netns", "exec", lab.org, "/usr/bin/python3", Path(__file__).parent / "ear.py",
-                          file, MARK, TRAP[4], TRAP[6]], stdout=open(ready, "wb"))
+                          file, MARK, *TRAP.values(), "10.211.10.0/24", "fd11:10::/64"], stdout=open(ready, "wb"))
 
     def heard():
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -153,4 +155,27 @@ def test_nor_when_the_daemon_stops_before_it_is_delivered(lab, box, ear, family)
     with asked(lab, box, "tcp", family), stopped(lab):
         unreachable(lab, box, family)
         unplugged(lab, box)
+    assert not ear()
+
+
+@pytest.mark.parametrize("family", (4, 6))
+def test_a_request_from_outside_takes_no_other_way(lab, box, ear, family):
+    status, _ = lab.admin.call("PUT", f"/v1/sandboxes/{box.id}", {
+        "interface": box.iface, "addresses": [box.v4 if family == 4 else box.v6], "labels": {"team": "lab"},
+        "ingress": {}})
+    assert status == 200
+
+    def ask():
+        r = run("ip", "netns", "exec", lab.org, "curl", "-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}",
+                f"http://{GATEWAY_O4}:{INGRESS}/sandboxes/{box.id}/proxy/8000/{MARK}", check=False)
+        return r.stdout
+    with box.popen("/usr/bin/python3", "-m", "http.server", "8000", "--bind", "::",
+                   cwd=lab.tmp, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        try:
+            lab.wait(lambda: ask() == "404", 10, "the server inside")
+            run("ip", "-n", lab.gw, "link", "del", box.iface)
+            assert ask() == "502"
+        finally:
+            p.kill()
+    time.sleep(0.3)
     assert not ear()
