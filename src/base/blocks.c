@@ -17,7 +17,10 @@ enum { MAY_KEEP = false };
 enum { MAY_KEEP = true };
 #endif
 
-enum { STACKS = BLOCK_MAX / BLOCK_STEP };
+enum {
+	SMALL = BLOCK_SMALL_MAX / BLOCK_SMALL_STEP,
+	STACKS = SMALL + BLOCK_MAX / BLOCK_STEP,
+};
 
 struct free_block {
 	struct free_block *next;
@@ -28,28 +31,36 @@ static __thread struct {
 	size_t bytes;
 } stacks[STACKS];
 
-static __thread size_t limit; /* of each stack */
+static __thread size_t limit; /* of each stack of large ones */
 
 void blocks_keep(size_t bytes)
 {
-	limit = MAY_KEEP ? bytes : 0;
+	limit = bytes;
 }
 
 static bool is_kept_size(size_t size)
 {
-	return size >= BLOCK_MIN && size <= BLOCK_MAX;
+	return MAY_KEEP && size && size <= BLOCK_MAX;
 }
 
 static unsigned stack_of(size_t size)
 {
-	return (unsigned)((size - 1) / BLOCK_STEP);
+	if (size <= BLOCK_SMALL_MAX)
+		return (unsigned)((size - 1) / BLOCK_SMALL_STEP);
+	return SMALL + (unsigned)((size - 1) / BLOCK_STEP);
+}
+
+static size_t limit_of(unsigned stack)
+{
+	return stack < SMALL ? limit / BLOCK_SMALL_PART : limit;
 }
 
 size_t block_size(size_t size)
 {
-	if (!is_kept_size(size))
-		return size;
-	return (size_t)(stack_of(size) + 1) * BLOCK_STEP;
+	const size_t step =
+		size <= BLOCK_SMALL_MAX ? BLOCK_SMALL_STEP : BLOCK_STEP;
+
+	return is_kept_size(size) ? (size + step - 1) / step * step : size;
 }
 
 void *block_take(size_t size)
@@ -78,7 +89,7 @@ void block_give(void *p, size_t size)
 		return;
 	}
 	i = stack_of(size);
-	if (!p || stacks[i].bytes + block_size(size) > limit) {
+	if (!p || stacks[i].bytes + block_size(size) > limit_of(i)) {
 		free(p);
 		return;
 	}

@@ -23,20 +23,36 @@ enum { KEEPS = 1 };
 static void blocks__sizes_are_rounded_up(void **state)
 {
 	(void)state;
-	assert_int_equal(block_size(1), 1);
-	assert_int_equal(block_size(BLOCK_MIN - 1), BLOCK_MIN - 1);
-	assert_int_equal(block_size(BLOCK_MIN), BLOCK_STEP);
+	assert_int_equal(block_size(0), 0);
+	assert_int_equal(block_size(BLOCK_MAX + 1), BLOCK_MAX + 1);
+	if (!KEEPS) {
+		assert_int_equal(block_size(1), 1);
+		return;
+	}
+	assert_int_equal(block_size(1), BLOCK_SMALL_STEP);
+	assert_int_equal(block_size(BLOCK_SMALL_STEP), BLOCK_SMALL_STEP);
+	assert_int_equal(block_size(BLOCK_SMALL_STEP + 1),
+			 2 * BLOCK_SMALL_STEP);
+	assert_int_equal(block_size(BLOCK_SMALL_MAX), BLOCK_SMALL_MAX);
+	assert_int_equal(block_size(BLOCK_SMALL_MAX + 1), BLOCK_STEP);
 	assert_int_equal(block_size(BLOCK_STEP), BLOCK_STEP);
 	assert_int_equal(block_size(BLOCK_STEP + 1), 2 * BLOCK_STEP);
 	assert_int_equal(block_size(BLOCK_MAX), BLOCK_MAX);
-	assert_int_equal(block_size(BLOCK_MAX + 1), BLOCK_MAX + 1);
 }
 
 static void blocks__every_byte_can_be_used(void **state)
 {
 	static const size_t sizes[] = {
-		1,	       BLOCK_MIN - 1,  BLOCK_MIN, BLOCK_STEP,
-		BLOCK_STEP + 1, BLOCK_MAX - 1, BLOCK_MAX, BLOCK_MAX + 1,
+		1,
+		BLOCK_SMALL_STEP,
+		BLOCK_SMALL_STEP + 1,
+		BLOCK_SMALL_MAX,
+		BLOCK_SMALL_MAX + 1,
+		BLOCK_STEP,
+		BLOCK_STEP + 1,
+		BLOCK_MAX - 1,
+		BLOCK_MAX,
+		BLOCK_MAX + 1,
 	};
 	unsigned round;
 	size_t i;
@@ -81,6 +97,22 @@ static void blocks__last_in_first_out(void **state)
 	if (KEEPS)
 		assert_ptr_equal(c, b);
 	block_give(c, 4000);
+	blocks_drop();
+	blocks_keep(0);
+}
+
+static void blocks__small_ones_too(void **state)
+{
+	void *a = block_take(33), *b = block_take(64), *c;
+
+	(void)state;
+	blocks_keep(BLOCK_SMALL_PART * 64);
+	block_give(a, 33);
+	block_give(b, 64); /* over the limit of small ones */
+	c = block_take(40);
+	if (KEEPS)
+		assert_ptr_equal(c, a);
+	block_give(c, 40);
 	blocks_drop();
 	blocks_keep(0);
 }
@@ -139,6 +171,7 @@ int main(void)
 		cmocka_unit_test(blocks__sizes_are_rounded_up),
 		cmocka_unit_test(blocks__every_byte_can_be_used),
 		cmocka_unit_test(blocks__last_in_first_out),
+		cmocka_unit_test(blocks__small_ones_too),
 		cmocka_unit_test(blocks__no_more_than_the_limit_is_kept),
 		cmocka_unit_test(blocks__another_thread_may_give),
 	};
