@@ -15,6 +15,13 @@
  * (route.c). Into the node comes only what carries the mark. When no listener
  * is there TPROXY does not match, and the packet is dropped.
  *
+ * Most packets are of TCP, from a sandbox with a lock, and for a connection
+ * that the gateway has accepted. One that finds such a connection is given the
+ * mark at once, before anything else is asked of it, and each chain behind
+ * takes the mark for an answer. One that begins a connection is none of these:
+ * a socket of its addresses and ports may be one that has ended (TIME_WAIT),
+ * which only TPROXY knows how to follow with a new one.
+ *
  * A flow of UDP or ICMP is decided in three steps, each of which is closed by
  * the next when it is missing:
  *
@@ -54,8 +61,8 @@
  * the queue that all sandboxes wait in.
  *
  * What our sockets answer has the address that the sandbox dialled and, in a
- * denial or an answer of DNS, the sandbox's own words. Nobody else may have them,
- * though the sandbox is gone by then, with its route or without:
+ * denial or an answer of DNS, the sandbox's own words. Nobody else may have
+ * them, though the sandbox is gone by then, with its route or without:
  *
  *	by any other interface than a sandbox's nothing leaves that has the
  *	mark of those sockets
@@ -88,6 +95,7 @@
 #include "src/role/drop.h"
 #include "src/role/flow_mark.h"
 #include "src/role/listeners.h"
+#include "src/role/lock_script.h"
 #include "src/role/tproxy.h"
 
 enum {
@@ -115,16 +123,15 @@ static const enum drop_reason reasons[] = {
 struct hook {
 	const char *name, *hook;
 	const char *by, *what;
+	bool marked; /* what carries our mark passes, without another look */
 };
 
 static const struct hook hooks_open[] = {
-	{ "untracked", "prerouting priority raw", "iifname",
-	  "jump untrack_from" },
 	{ "prerouting", "prerouting priority mangle - 1", "iifname",
-	  "goto from_sandbox" },
+	  "goto from_sandbox", true },
 	{ "after_queue", "prerouting priority mangle + 1", "iifname",
-	  "goto decided" },
-	{ "input", "input priority filter", "iifname", "goto to_node" },
+	  "goto decided", true },
+	{ "input", "input priority filter", "iifname", "goto to_node", true },
 	{ "forward_from", "forward priority filter", "iifname",
 	  "goto forward_out" },
 	{ "forward_to", "forward priority filter", "oifname",
@@ -148,6 +155,9 @@ static int put_hooks(struct buf *out, const struct config *config,
 			     "\n\tchain %s {\n"
 			     "\t\ttype filter hook %s; policy accept;\n",
 			     hooks[i].name, hooks[i].hook);
+		if (!r && hooks[i].marked)
+			r = buf_putf(out, "\t\tmeta mark 0x%x accept\n",
+				     config->fwmark);
 		for (j = 0; !r && j < config->interfaces.count; j++)
 			r = buf_putf(out, "\t\t%s \"%s\" %s\n", hooks[i].by,
 				     config->interfaces.items[j],
@@ -203,6 +213,24 @@ static int put_untracked(struct buf *out, const struct config *config)
 		LISTENERS_DNS_PORT);
 }
 
+static int put_in(struct buf *out, const struct config *config)
+{
+	unsigned i;
+	int r = buf_putf(out,
+			 "\n\tchain in {\n"
+			 "\t\ttype filter hook prerouting priority raw; "
+			 "policy accept;\n"
+			 "\t\tmeta mark " LOCK_MARK " tcp flags & syn == 0 "
+			 "socket transparent 1 meta mark set 0x%x notrack "
+			 "accept\n",
+			 config->fwmark);
+
+	for (i = 0; !r && i < config->interfaces.count; i++)
+		r = buf_putf(out, "\t\tiifname \"%s\" jump untrack_from\n",
+			     config->interfaces.items[i]);
+	return r ? r : buf_put_str(out, "\t}\n");
+}
+
 /* Behind connection tracking; see above. */
 static int put_replies(struct buf *out, const struct config *config)
 {
@@ -239,9 +267,8 @@ static int put_begins(struct buf *out, const struct config *config)
 static int put_out(struct buf *out, const struct config *config, bool open)
 {
 	unsigned i;
-	int r = buf_putf(out,
-			 "\n\tchain only_inside {\n"
-			 "\t\toif \"lo\" accept\n");
+	int r = buf_putf(out, "\n\tchain only_inside {\n"
+			      "\t\toif \"lo\" accept\n");
 
 	for (i = 0; !r && i < config->interfaces.count; i++)
 		r = buf_putf(out, "\t\toifname \"%s\" accept\n",
@@ -258,20 +285,20 @@ static int put_out(struct buf *out, const struct config *config, bool open)
 		r = buf_putf(out, "\t\toifname \"%s\" jump untrack_to\n",
 			     config->interfaces.items[i]);
 	if (!r)
-		r = buf_put_str(
-			out, "\t}\n"
-			     "\n\tchain undelivered {\n"
-			     "\t\ticmp type destination-unreachable "
-			     "icmp code != frag-needed goto only_inside\n"
-			     "\t\ticmpv6 type destination-unreachable "
-			     "goto only_inside\n"
-			     "\t}\n"
-			     "\n\tchain errors {\n"
-			     "\t\ttype filter hook output priority mangle; "
-			     "policy accept;\n"
-			     "\t\tmeta l4proto { icmp, icmpv6 } ct state "
-			     "invalid,untracked jump undelivered\n"
-			     "\t}\n");
+		r = buf_put_str(out,
+				"\t}\n"
+				"\n\tchain undelivered {\n"
+				"\t\ticmp type destination-unreachable "
+				"icmp code != frag-needed goto only_inside\n"
+				"\t\ticmpv6 type destination-unreachable "
+				"goto only_inside\n"
+				"\t}\n"
+				"\n\tchain errors {\n"
+				"\t\ttype filter hook output priority mangle; "
+				"policy accept;\n"
+				"\t\tmeta l4proto { icmp, icmpv6 } ct state "
+				"invalid,untracked jump undelivered\n"
+				"\t}\n");
 	return r;
 }
 
@@ -425,15 +452,13 @@ static int put_ask(struct buf *out, const struct fence_rules *rules)
 	return r;
 }
 
-static int put_decided(struct buf *out, const struct config *config,
-		       const struct fence_rules *rules)
+static int put_decided(struct buf *out, const struct fence_rules *rules)
 {
 	int r = buf_putf(out,
 			 "\n\tchain decided {\n"
-			 "\t\tmeta mark 0x%x accept\n"
 			 "\t\t" NEIGHBOURS " accept\n"
 			 "\t\tct mark & 0x%x == 0x%x accept\n",
-			 config->fwmark, FLOW_MARK_MASK, FLOW_MARK_TAG);
+			 FLOW_MARK_MASK, FLOW_MARK_TAG);
 
 	if (!r && rules->queue)
 		r = put_having(out, "v4", "ip saddr");
@@ -462,14 +487,11 @@ static int put_native_queue(struct buf *out, const struct config *config)
 			FLOW_MARK_ASK, config->queue_number);
 }
 
-static int put_to_node(struct buf *out, const struct config *config)
+static int put_to_node(struct buf *out)
 {
-	return buf_putf(out,
-			"\n\tchain to_node {\n"
-			"\t\tmeta mark 0x%x accept\n"
-			"\t\t" NEIGHBOURS " accept\n"
-			"\t\tgoto drop_node\n\t}\n",
-			config->fwmark);
+	return buf_put_str(out, "\n\tchain to_node {\n"
+				"\t\t" NEIGHBOURS " accept\n"
+				"\t\tgoto drop_node\n\t}\n");
 }
 
 static int put_forward(struct buf *out)
@@ -507,6 +529,8 @@ static int put_open(struct buf *out, const struct config *config,
 	if (!r)
 		r = put_untracked(out, config);
 	if (!r)
+		r = put_in(out, config);
+	if (!r)
 		r = put_begins(out, config);
 
 	if (!r && rules->queue)
@@ -514,11 +538,11 @@ static int put_open(struct buf *out, const struct config *config,
 	if (!r)
 		r = put_from_sandbox(out, config, rules);
 	if (!r)
-		r = put_decided(out, config, rules);
+		r = put_decided(out, rules);
 	if (!r && rules->queue == QUEUE_NATIVE)
 		r = put_native_queue(out, config);
 	if (!r)
-		r = put_to_node(out, config);
+		r = put_to_node(out);
 	if (!r)
 		r = put_forward(out);
 	if (!r)

@@ -32,7 +32,8 @@
  * a packet of a locked sandbox without the mark is dropped: it came in before
  * the chain stood at the device, or through another port of the same bridge.
  * So an interface is under the lock from the moment the sets say so. The mark
- * is cleared: it decides nothing further on.
+ * is cleared, but of whole packets of TCP: the fence need not ask again where
+ * those are from (fence_script.c), and gives them a mark of its own.
  *
  * What the kernel forwards for a sandbox (UDP, ICMP) has the pace of its policy:
  * each address is an element of a set with a rate of its own, in each direction,
@@ -278,6 +279,16 @@ static const char rules_behind[] =
 	"\t}\n"
 	"}\n";
 
+/* Before the hook of the same chain. */
+static const char rules_whole_tcp[] =
+	"table inet " LOCK_TABLE " {\n"
+	"\tchain prerouting {\n"
+	"\t\tmeta mark " LOCK_MARK " ip frag-off & 0x3fff == 0 "
+	"ip protocol tcp accept\n"
+	"\t\tmeta mark " LOCK_MARK " ip6 nexthdr tcp accept\n"
+	"\t}\n"
+	"}\n";
+
 static int put_emptied_chains(struct buf *out, const char *family,
 			      const char *chains)
 {
@@ -362,6 +373,8 @@ int lock_script(const struct config *config, const struct lock_script_how *how,
 		r = buf_put_str(out, rules_netdev);
 	if (!r)
 		r = buf_put_str(out, rules_behind);
+	if (!r)
+		r = buf_put_str(out, rules_whole_tcp);
 	if (!r)
 		r = put_hook(out, config, "inet", "prerouting");
 	if (!r)

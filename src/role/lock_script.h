@@ -11,7 +11,8 @@ struct config;
 
 /* The name of our table in the families netdev, inet, arp and bridge. */
 #define LOCK_TABLE "sallyport_lock"
-/* What a packet carries from the lock at its device to the check behind. */
+/* What a packet carries from the lock at its device to the check behind; from
+ * there on a packet of TCP from its own address, of one piece. */
 #define LOCK_MARK "0x4c4f434b"
 /* The chain every locked device's ingress goes to. */
 #define LOCK_CHAIN "lock"
