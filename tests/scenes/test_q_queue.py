@@ -579,7 +579,8 @@ def test_too_many_questions_are_drops(lab):
     flood = "import socket\n" \
         f"for i in range(450):\n" \
         "    s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n" \
-        f"    s.sendto(b'flood', ('{V4}', 7000)); s.close()\n"
+        "    s.bind(('', 20000 + i))\n" \
+        f"    s.sendto(b'flood', ('{V4}', 7000)); s.close()\n"  # no port of a flow that was allowed before
     with lab.policy(BOTH):
         ask(sandbox, V4)
         before = queue_counters(lab)
