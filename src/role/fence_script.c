@@ -267,14 +267,14 @@ static int put_begins(struct buf *out, const struct config *config)
 static int put_out(struct buf *out, const struct config *config, bool open)
 {
 	unsigned i;
-	int r = buf_putf(out, "\n\tchain only_inside {\n"
-			      "\t\toif \"lo\" accept\n");
+	int r = buf_put_str(out, "\n\tchain only_inside {\n");
 
 	for (i = 0; !r && i < config->interfaces.count; i++)
 		r = buf_putf(out, "\t\toifname \"%s\" accept\n",
 			     config->interfaces.items[i]);
 	if (!r)
 		r = buf_putf(out,
+			     "\t\toif \"lo\" accept\n"
 			     "\t\tcounter drop\n\t}\n"
 			     "\n\tchain out {\n"
 			     "\t\ttype filter hook output priority raw; "
@@ -296,6 +296,7 @@ static int put_out(struct buf *out, const struct config *config, bool open)
 				"\n\tchain errors {\n"
 				"\t\ttype filter hook output priority mangle; "
 				"policy accept;\n"
+				"\t\tmeta l4proto tcp accept\n"
 				"\t\tmeta l4proto { icmp, icmpv6 } ct state "
 				"invalid,untracked jump undelivered\n"
 				"\t}\n");
