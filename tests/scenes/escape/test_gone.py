@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import open_lab
-from lab import GATEWAY_O4, ORIGIN4, ORIGIN6, Sandbox, run
+from lab import GATEWAY_O4, GATEWAY_O6, ORIGIN4, ORIGIN6, Sandbox, run
 
 MARK = "sp-escape-gone"
 INGRESS = 8081
@@ -179,3 +179,35 @@ def test_a_request_from_outside_takes_no_other_way(lab, box, ear, family):
             p.kill()
     time.sleep(0.3)
     assert not ear()
+
+
+REJECTS = """
+table inet rejects {
+	chain input {
+		type filter hook input priority 10; policy accept;
+		udp dport 7 reject with icmpx port-unreachable
+	}
+}
+"""
+REFUSED = """
+import socket, sys
+with socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.settimeout(3)
+    s.connect((sys.argv[1], int(sys.argv[2])))
+    s.send(b"hello")
+    try:
+        s.recv(1)
+    except OSError as e:
+        print(type(e).__name__)
+"""
+
+
+@pytest.mark.parametrize("to", (GATEWAY_O4, GATEWAY_O6))
+@pytest.mark.parametrize("port", (7, 9))  # the firewall's, nobody's
+def test_the_node_still_tells_others_what_it_refuses(lab, to, port):
+    run("ip", "netns", "exec", lab.gw, "nft", "-f", "-", input=REJECTS)
+    try:
+        r = run("ip", "netns", "exec", lab.org, "/usr/bin/python3", "-c", REFUSED, to, port)
+        assert r.stdout.strip() == "ConnectionRefusedError", r
+    finally:
+        run("ip", "netns", "exec", lab.gw, "nft", "delete", "table", "inet", "rejects")
