@@ -144,10 +144,22 @@ static const struct hook hooks_closed[] = {
 	{ "forward_to", "forward priority filter", "oifname", "counter drop" },
 };
 
+static int put_each(struct buf *out, const struct config *config,
+		    const char *by, const char *what)
+{
+	unsigned i;
+	int r = 0;
+
+	for (i = 0; !r && i < config->interfaces.count; i++)
+		r = buf_putf(out, "\t\t%s \"%s\" %s\n", by,
+			     config->interfaces.items[i], what);
+	return r;
+}
+
 static int put_hooks(struct buf *out, const struct config *config,
 		     const struct hook *hooks, size_t count)
 {
-	size_t i, j;
+	size_t i;
 	int r = 0;
 
 	for (i = 0; !r && i < count; i++) {
@@ -158,10 +170,8 @@ static int put_hooks(struct buf *out, const struct config *config,
 		if (!r && hooks[i].marked)
 			r = buf_putf(out, "\t\tmeta mark 0x%x accept\n",
 				     config->fwmark);
-		for (j = 0; !r && j < config->interfaces.count; j++)
-			r = buf_putf(out, "\t\t%s \"%s\" %s\n", hooks[i].by,
-				     config->interfaces.items[j],
-				     hooks[i].what);
+		if (!r)
+			r = put_each(out, config, hooks[i].by, hooks[i].what);
 		if (!r)
 			r = buf_put_str(out, "\t}\n");
 	}
@@ -215,7 +225,6 @@ static int put_untracked(struct buf *out, const struct config *config)
 
 static int put_in(struct buf *out, const struct config *config)
 {
-	unsigned i;
 	int r = buf_putf(out,
 			 "\n\tchain in {\n"
 			 "\t\ttype filter hook prerouting priority raw; "
@@ -225,9 +234,8 @@ static int put_in(struct buf *out, const struct config *config)
 			 "accept\n",
 			 config->fwmark);
 
-	for (i = 0; !r && i < config->interfaces.count; i++)
-		r = buf_putf(out, "\t\tiifname \"%s\" jump untrack_from\n",
-			     config->interfaces.items[i]);
+	if (!r)
+		r = put_each(out, config, "iifname", "jump untrack_from");
 	return r ? r : buf_put_str(out, "\t}\n");
 }
 
@@ -246,32 +254,27 @@ static int put_replies(struct buf *out, const struct config *config)
 
 static int put_begins(struct buf *out, const struct config *config)
 {
-	unsigned i;
-	int r = 0;
+	int r;
 
 	if (!node_connects(config))
 		return 0;
 	r = buf_put_str(out, "\n\tchain begins {\n"
 			     "\t\ttype filter hook output priority mangle; "
 			     "policy accept;\n");
-	for (i = 0; !r && i < config->interfaces.count; i++)
-		r = buf_putf(out,
-			     "\t\toifname \"%s\" meta l4proto tcp ct state "
-			     "new tcp flags & (fin | syn | rst | ack) != syn "
-			     "counter drop\n",
-			     config->interfaces.items[i]);
+	if (!r)
+		r = put_each(out, config, "oifname",
+			     "meta l4proto tcp ct state new tcp flags & (fin | "
+			     "syn | rst | ack) != syn counter drop");
 	return r ? r : buf_put_str(out, "\t}\n");
 }
 
 /* Every packet that the node sends comes by here. */
 static int put_out(struct buf *out, const struct config *config, bool open)
 {
-	unsigned i;
 	int r = buf_put_str(out, "\n\tchain only_inside {\n");
 
-	for (i = 0; !r && i < config->interfaces.count; i++)
-		r = buf_putf(out, "\t\toifname \"%s\" accept\n",
-			     config->interfaces.items[i]);
+	if (!r)
+		r = put_each(out, config, "oifname", "accept");
 	if (!r)
 		r = buf_putf(out,
 			     "\t\toif \"lo\" accept\n"
@@ -281,9 +284,8 @@ static int put_out(struct buf *out, const struct config *config, bool open)
 			     "policy accept;\n"
 			     "\t\tmeta mark 0x%x notrack goto only_inside\n",
 			     LISTENERS_MARK);
-	for (i = 0; !r && open && i < config->interfaces.count; i++)
-		r = buf_putf(out, "\t\toifname \"%s\" jump untrack_to\n",
-			     config->interfaces.items[i]);
+	if (!r && open)
+		r = put_each(out, config, "oifname", "jump untrack_to");
 	if (!r)
 		r = buf_put_str(out,
 				"\t}\n"
