@@ -106,7 +106,7 @@ def settle(folder):
         while s.recv(4096):
             pass
     deadline = time.monotonic() + 10
-    while '"path":"/settled"' not in log.read_text()[before:]:
+    while b'"path":"/settled"' not in log.read_bytes()[before:]:
         assert time.monotonic() < deadline, "nginx writes no log"
         time.sleep(0.005)
 
