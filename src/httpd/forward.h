@@ -64,8 +64,8 @@ typedef void forward_done(void *ctx, const struct forward_result *result);
 struct forward_order {
 	struct addr addrs[FORWARD_ADDRS_MAX]; /* with ports; tried in turn */
 	unsigned addr_count;
-	const char *device;	  /* the network device that leads there; NULL:
-				     whichever the routes say */
+	const char *device;	  /* the network device that leads there; NULL
+				     or "": whichever the routes say */
 	struct stream *stream;	  /* connected already, instead; taken */
 	struct buf head;	  /* taken: the request's head, whole */
 	struct span switch_lines; /* further lines of a 101; lives as long */

@@ -223,6 +223,7 @@ static int put_untracked(struct buf *out, const struct config *config)
 		LISTENERS_DNS_PORT);
 }
 
+/* The short way of most packets, and what of the others is not tracked. */
 static int put_in(struct buf *out, const struct config *config)
 {
 	int r = buf_putf(out,
@@ -268,7 +269,7 @@ static int put_begins(struct buf *out, const struct config *config)
 	return r ? r : buf_put_str(out, "\t}\n");
 }
 
-/* Every packet that the node sends comes by here. */
+/* Every packet that the node sends comes by here, and by put_errors(). */
 static int put_out(struct buf *out, const struct config *config, bool open)
 {
 	int r = buf_put_str(out, "\n\tchain only_inside {\n");
@@ -286,23 +287,25 @@ static int put_out(struct buf *out, const struct config *config, bool open)
 			     LISTENERS_MARK);
 	if (!r && open)
 		r = put_each(out, config, "oifname", "jump untrack_to");
-	if (!r)
-		r = buf_put_str(out,
-				"\t}\n"
-				"\n\tchain undelivered {\n"
-				"\t\ticmp type destination-unreachable "
-				"icmp code != frag-needed goto only_inside\n"
-				"\t\ticmpv6 type destination-unreachable "
-				"goto only_inside\n"
-				"\t}\n"
-				"\n\tchain errors {\n"
-				"\t\ttype filter hook output priority mangle; "
-				"policy accept;\n"
-				"\t\tmeta l4proto tcp accept\n"
-				"\t\tmeta l4proto { icmp, icmpv6 } ct state "
-				"invalid,untracked jump undelivered\n"
-				"\t}\n");
-	return r;
+	return r ? r : buf_put_str(out, "\t}\n");
+}
+
+static int put_errors(struct buf *out)
+{
+	return buf_put_str(out,
+			   "\n\tchain undelivered {\n"
+			   "\t\ticmp type destination-unreachable "
+			   "icmp code != frag-needed goto only_inside\n"
+			   "\t\ticmpv6 type destination-unreachable "
+			   "goto only_inside\n"
+			   "\t}\n"
+			   "\n\tchain errors {\n"
+			   "\t\ttype filter hook output priority mangle; "
+			   "policy accept;\n"
+			   "\t\tmeta l4proto tcp accept\n"
+			   "\t\tmeta l4proto { icmp, icmpv6 } ct state "
+			   "invalid,untracked jump undelivered\n"
+			   "\t}\n");
 }
 
 static int put_opening_limit(struct buf *out, const struct config *config,
@@ -564,6 +567,8 @@ int fence_script(const struct config *config, const struct fence_rules *rules,
 		r = put_open(out, config, rules);
 	if (!r)
 		r = put_out(out, config, rules);
+	if (!r)
+		r = put_errors(out);
 	if (!r && !rules)
 		r = put_hooks(out, config, hooks_closed,
 			      ARRAY_LEN(hooks_closed));

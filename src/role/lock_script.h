@@ -11,8 +11,8 @@ struct config;
 
 /* The name of our table in the families netdev, inet, arp and bridge. */
 #define LOCK_TABLE "sallyport_lock"
-/* What a packet carries from the lock at its device to the check behind; from
- * there on a packet of TCP from its own address, of one piece. */
+/* What a packet carries from the lock at its device to the check behind it. A
+ * whole packet of TCP keeps it until the fence has looked (fence_script.c). */
 #define LOCK_MARK "0x4c4f434b"
 /* The chain every locked device's ingress goes to. */
 #define LOCK_CHAIN "lock"

@@ -382,8 +382,8 @@ struct msg_denied {
 	uint64_t wall_ms;
 	char id[MSG_NAME_SIZE]; /* of the sandbox */
 	char host[MSG_NAME_SIZE];
-	char kind[16];		  /* of the audit record */
-	uint16_t port;		  /* 0: none was said */
+	char kind[16]; /* of the audit record */
+	uint16_t port; /* 0: none was said */
 	char text[MSG_TEXT_SIZE]; /* which rule, or which default */
 };
 

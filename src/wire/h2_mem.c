@@ -21,7 +21,7 @@ struct held {
 	max_align_t bytes[];
 };
 
-/* The few large ones live as long as the connection. */
+/* Large ones are few, and rounded up they would cost a connection memory. */
 static bool is_small(size_t size)
 {
 	return size <= BLOCK_SMALL_MAX;
