@@ -189,18 +189,9 @@ void exchange_recheck(struct exchange *x)
 	/* x may be gone */
 }
 
-/* Until it has lasted for as long as anything may; only if there is a limit. */
-static uint64_t left_ms(const struct exchange *x)
+static uint64_t now_ms(const struct exchange *x)
 {
-	uint64_t total_ms = x->session->worker->config->total_ms;
-	uint64_t passed_ms = (clock_us() - x->audit.start_us) / 1000;
-
-	return total_ms - MIN(passed_ms, total_ms);
-}
-
-static bool is_overdue(const struct exchange *x)
-{
-	return x->session->worker->config->total_ms && !left_ms(x);
+	return loop_now_ms(x->session->worker->loop);
 }
 
 static void on_timer(struct timer *t)
@@ -210,7 +201,7 @@ static void on_timer(struct timer *t)
 	bool origin_is_late =
 		client_takes && (x->upload_done || x->upload_broken);
 
-	if (is_overdue(x))
+	if (x->ends_ms && now_ms(x) >= x->ends_ms)
 		exchange_fail(x, AUDIT_REASON_TOO_LONG, 504, NULL);
 	else if (x->state == EXCHANGE_TUNNEL)
 		exchange_finish(x);
@@ -226,8 +217,8 @@ void flow_deadline(struct exchange *x)
 	uint64_t ms = x->state == EXCHANGE_TUNNEL ? c->tunnel_idle_ms
 						  : c->first_byte_ms;
 
-	if (c->total_ms) /* a clock's millisecond more than is left */
-		ms = MIN(ms, left_ms(x) + 1);
+	if (x->ends_ms)
+		ms = MIN(ms, x->ends_ms - MIN(now_ms(x), x->ends_ms));
 	timer_start(&x->timer, ms);
 }
 
@@ -447,5 +438,7 @@ struct exchange *exchange_new(struct session *s, struct leg *front)
 	buf_init(&x->redact_clean, REDACT_HELD_BYTES);
 	arena_init(&x->arena, EXCHANGE_ARENA_BYTES);
 	timer_init(&x->timer, s->worker->loop, on_timer);
+	if (s->worker->config->total_ms)
+		x->ends_ms = now_ms(x) + s->worker->config->total_ms;
 	return x;
 }

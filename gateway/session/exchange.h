@@ -43,6 +43,7 @@ struct exchange {
 	enum exchange_state state;
 	struct arena arena;
 	struct timer timer;
+	uint64_t ends_ms; /* "timeouts.totalMs", as loop_now_ms(); 0: never */
 	struct audit audit;
 	struct request request;
 	struct leg *front, *back;

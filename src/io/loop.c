@@ -339,8 +339,10 @@ void loop_stop(struct loop *loop)
 	loop_wake(loop);
 }
 
-uint64_t loop_now_ms(const struct loop *loop)
+uint64_t loop_now_ms(struct loop *loop)
 {
+	if (!loop->in_turn) /* what is cached is as old as the last turn */
+		loop->now_ms = clock_ms();
 	return loop->now_ms;
 }
 

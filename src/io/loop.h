@@ -34,8 +34,10 @@ void loop_run(struct loop *loop);
 /* Runs what is ready now without waiting; for tests and for start-up. */
 void loop_run_once(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop); /* any thread */
-/* Monotonic ms at the start of this turn: free of system calls. */
-uint64_t loop_now_ms(const struct loop *loop);
+/* The time that timers go by, monotonic: of the start of this turn, so free of
+ * system calls; outside of a turn that of the clock. What compares a time with
+ * a timer of its own asks here: the clock may be ahead by a long turn. */
+uint64_t loop_now_ms(struct loop *loop);
 
 /* Runs fn(ctx) in the loop's thread, in order of posting; any thread. */
 void loop_post(struct loop *loop, void (*fn)(void *ctx), void *ctx);

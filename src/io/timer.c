@@ -164,11 +164,7 @@ void timer_start(struct timer *t, uint64_t delay_ms)
 	struct loop *loop = t->loop;
 	bool running = t->due_ms != 0;
 
-	/* Between turns the cached time is as old as the last turn. */
-	if (!loop->in_turn)
-		loop->now_ms = clock_ms();
-
-	t->due_ms = loop->now_ms + MIN(MAX(delay_ms, 1), 1ull << 40);
+	t->due_ms = loop_now_ms(loop) + MIN(MAX(delay_ms, 1), 1ull << 40);
 	if (running && t->slot_ms <= t->due_ms)
 		return;
 	list_remove(&t->slot);

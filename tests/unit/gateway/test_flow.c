@@ -140,6 +140,14 @@ static void assert_said(const struct fake_leg *f, const char *expected)
 	assert_span(buf_peek(&f->said), expected);
 }
 
+static void run_until_over(struct desk *d)
+{
+	uint64_t end_ms = clock_ms() + WORLD_PATIENCE_MS;
+
+	while (!desk_is_over(d) && clock_ms() < end_ms)
+		world_turn(d->world);
+}
+
 /* -- audit ----------------------------------------------------------------- */
 
 static void records_read(struct desk *d)
@@ -286,6 +294,30 @@ static void flow__puts_off_the_deadline_when_something_moves(void **state)
 	d->x->timer.due_ms--;
 	flow_run(d->x);
 	assert_int_equal(d->x->timer.due_ms, due_ms - 1);
+}
+
+enum { LONG_TURN_MS = 40, TOTAL_MS = 100 };
+
+static void begin_late_in_a_turn(void *ctx)
+{
+	struct desk *d = ctx;
+
+	usleep(LONG_TURN_MS * 1000);
+	begin(d, get);
+	flow_deadline(d->x);
+}
+
+/* Timers go by the start of a turn. One that begins late in a long one and is
+ * ended in time, by them, had still time left by the clock: and the audit
+ * record said that the origin was slow. */
+static void flow__that_lasted_too_long_says_so_after_a_long_turn(void **state)
+{
+	struct desk *d = *state;
+
+	d->world->config.total_ms = TOTAL_MS;
+	loop_post(d->world->worker.loop, begin_late_in_a_turn, d);
+	run_until_over(d);
+	assert_record(d, "too_long", 504, 0, 0);
 }
 
 /* -- back-pressure --------------------------------------------------------- */
@@ -1077,14 +1109,6 @@ static void assert_not_heard(struct desk *d)
 	assert_int_equal(accept(d->listener, NULL, NULL), -1);
 }
 
-static void run_until_over(struct desk *d)
-{
-	uint64_t end_ms = clock_ms() + WORLD_PATIENCE_MS;
-
-	while (!desk_is_over(d) && clock_ms() < end_ms)
-		world_turn(d->world);
-}
-
 static void retry__is_made_once_on_a_new_connection(void **state)
 {
 	static const char answer[] = "HTTP/1.1 200 OK\r\n"
@@ -1307,6 +1331,7 @@ int main(void)
 		DESK_TEST(flow__waits_for_what_is_missing),
 		DESK_TEST(flow__does_nothing_before_its_time),
 		DESK_TEST(flow__puts_off_the_deadline_when_something_moves),
+		DESK_TEST(flow__that_lasted_too_long_says_so_after_a_long_turn),
 		DESK_TEST(upload__is_as_fast_as_the_origin),
 		DESK_TEST(download__is_as_fast_as_the_client),
 		DESK_TEST(pressure__of_one_side_does_not_stop_the_other),
