@@ -196,8 +196,6 @@ static void response_note(struct exchange *x, const struct response *r)
 	}
 }
 
-/* One head, interim or final. It is sent before the next one is asked for: an
- * origin may say interim ones for ever. */
 /* The answer's body cannot be shown to be free of the credential. */
 static enum moved unclean(struct exchange *x)
 {
@@ -205,6 +203,8 @@ static enum moved unclean(struct exchange *x)
 		    "the body's encoding could not be opened");
 }
 
+/* One head, interim or final. It is sent before the next one is asked for: an
+ * origin may say interim ones for ever. */
 static enum moved response_move(struct exchange *x)
 {
 	struct leg *front = x->front;
