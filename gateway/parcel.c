@@ -69,10 +69,12 @@ static void apply_node(struct worker *w, const struct parcel_node *node)
 			       node->upstream_count);
 }
 
+/* Who is told of numbers finds the records of what they count. */
 static void apply_status(struct worker *w, struct parcel *p)
 {
 	int i;
 
+	audit_log_flush(w->audit_log);
 	must(pthread_mutex_lock(&p->lock) == 0);
 	for (i = 0; i < COUNTER_NUM; i++)
 		p->sums.counters[i] += w->counters[i];

@@ -5,6 +5,7 @@
 #include "tests/unit/gateway/roles.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -145,6 +146,38 @@ static void parcel__status_adds_up(void **state)
 	assert_int_equal(number, WORKERS);
 }
 
+static void emit_one(void *ctx)
+{
+	static const struct audit a = { .kind = AUDIT_HTTP, .allowed = true };
+	struct worker *w = ctx;
+
+	audit_emit(w->audit_log, &a);
+}
+
+/* They would be written in 10 ms: who asks sooner finds them all the same. */
+static void parcel__status_comes_after_the_records(void **state)
+{
+	struct desk *d = *state;
+	const struct msg_none none = { 0 };
+	int fd = memfd_create("audit", MFD_CLOEXEC);
+	char text[4096] = "", *at = text;
+	uint32_t serial;
+	unsigned i;
+
+	must(fd >= 0 && !fcntl(fd, F_SETFL, O_APPEND)); /* as the real one */
+	for (i = 0; i < WORKERS; i++) {
+		audit_log_set_fd(d->workers[i].audit_log, fd);
+		loop_post(d->workers[i].loop, emit_one, &d->workers[i]);
+	}
+	say(d->roles->control, MSG_CONTROL_STATUS, 2, &none, SPAN_NONE);
+	(void)await(d, MSG_GATEWAY_STATUS, &serial, NULL);
+	must(pread(fd, text, sizeof(text) - 1, 0) >= 0);
+	for (i = 0; (at = strchr(at, '\n')); i++)
+		at++;
+	assert_int_equal(i, WORKERS);
+	(void)fd_close(fd);
+}
+
 static void drain_all(struct desk *d)
 {
 	struct gateway *g = &d->roles->world->gateway;
@@ -213,6 +246,7 @@ int main(void)
 		DESK_TEST(parcel__a_barrier_is_behind_every_change),
 		DESK_TEST(parcel__bindings_are_shared_by_all),
 		DESK_TEST(parcel__status_adds_up),
+		DESK_TEST(parcel__status_comes_after_the_records),
 		DESK_TEST(parcel__all_drain),
 		DESK_TEST(parcel__listeners_come_after_the_drain),
 	};
