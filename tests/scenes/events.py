@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """events.py - how late a client in a sandbox gets the events of /events, or of another path"""
+APART_S = 0.5  # as origin.py sends them: who holds one back holds it until the next
 CLIENT = """
 import ssl, socket, sys, time, os
 c = ssl.create_default_context(cafile=os.environ['SSL_CERT_FILE'])

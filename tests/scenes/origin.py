@@ -185,7 +185,7 @@ def answer(sock, record, want):
         pack = FLUSHED[coding]()
         for i in range(5):
             sock.sendall(chunk(pack(f"data: {i} {time.time()}\n\n".encode())))
-            time.sleep(0.2)
+            time.sleep(0.5)
         sock.sendall(b"0\r\n\r\n")
     elif path.startswith("/trailers"):
         reply(sock, "200 OK", [("Transfer-Encoding", "chunked"), ("Trailer", "X-Sum")])

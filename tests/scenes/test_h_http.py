@@ -147,7 +147,7 @@ def test_early_final_answer_reaches_the_client(sandbox):
 
 def test_case_42_events_arrive_as_they_are_made(sandbox):
     late = events.delays(sandbox)
-    assert len(late) == 5 and max(late) < 0.15, late
+    assert len(late) == 5 and max(late) < events.APART_S, late
 
 
 def test_case_45_long_think_before_the_first_byte(sandbox):

@@ -87,7 +87,7 @@ def test_large_clean_bodies_are_untouched(sandbox, redacting):
 @pytest.mark.parametrize("coding", ["plain", "gzip", "deflate", "br", "zstd"])
 def test_events_are_not_held_back(sandbox, redacting, coding):
     late = events.delays(sandbox, f"/events/{coding}")
-    assert len(late) == 5 and max(late) < 0.15, late
+    assert len(late) == 5 and max(late) < events.APART_S, late
 
 
 def test_without_being_asked_bodies_pass_as_they_are(lab, sandbox):

@@ -421,7 +421,7 @@ def test_events_arrive_at_once(execd):
             event.set()
             began = time.monotonic()
             assert connection.chunk() == b"data: %d\n\n" % i
-            assert time.monotonic() - began < 0.1
+            assert time.monotonic() - began < 1
         assert connection.chunk() == b""
 
 
