@@ -67,12 +67,15 @@ LONG = b"a" * (31 << 20)
     ("/command", b'{"command":"' + LONG, 400),
 ], ids=["replace", "move", "session", "run", "command", "torn"])
 def test_a_long_text_keeps_nobody_waiting(execd, path, body, status):
-    """It is read beside the loop: others wait for a small part of the time."""
-    begin = time.monotonic()
-    reply, waits, _ = costly(execd, path, body)
-    took = time.monotonic() - begin
-    assert reply.status == status, reply
-    assert SANITIZED or waits < max(0.1, took / 3)
+    """It is read beside the loop: others wait for a small part of the time. On a busy machine
+    somebody may wait for a processor, but not each time; a loop that reads it is always late."""
+    shares = []
+    while not shares or min(shares) >= 1 / 3 and len(shares) < 5:
+        begin = time.monotonic()
+        reply, waits, _ = costly(execd, path, body)
+        shares.append(waits / max(0.3, time.monotonic() - begin))
+        assert reply.status == status, reply
+    assert SANITIZED or min(shares) < 1 / 3, shares
     wait_for(lambda: SANITIZED or execd.rss_kib() < 4 << 10, 8, "the memory is kept")
 
 
