@@ -101,6 +101,8 @@ void audit_log_set_fd(struct audit_log *log, int fd);
 void audit_log_settle(struct audit_log *log);
 /* Writes out all that was collected. */
 void audit_log_flush(struct audit_log *log);
+/* Bytes that it has for what it collects. */
+size_t audit_log_memory(const struct audit_log *log);
 
 /* Shown each record that is written (denied_look()); borrowed, may be NULL. */
 void audit_log_set_denied(struct audit_log *log, struct denied *d);

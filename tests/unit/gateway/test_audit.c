@@ -311,6 +311,27 @@ static void audit__what_is_refused_does_not_wait(void **state)
 	assert_int_equal(desk_read(d), 3);
 }
 
+/* A burst is written in large pieces, and their memory is not for ever. */
+static void audit__a_burst_leaves_no_memory(void **state)
+{
+	struct desk *d = *state;
+	struct audit a = full(SPAN("x"));
+	unsigned count = 0;
+
+	a.allowed = true;
+	do {
+		audit_emit(d->log, &a);
+		count++;
+	} while (!desk_written(d) && count < 100000);
+	assert_true(desk_written(d) > 256 * 1024);
+	assert_true(audit_log_memory(d->log) > 256 * 1024);
+	audit_emit(d->log, &a);
+	audit_log_flush(d->log);
+	assert_true(audit_log_memory(d->log) < 64 * 1024);
+	audit_emit(d->log, &a);
+	assert_int_equal(desk_read(d), count + 2);
+}
+
 static void audit__a_loss_is_told_once(void **state)
 {
 	struct desk *d = *state;
@@ -511,6 +532,7 @@ int main(void)
 		DESK_TEST(audit__what_does_not_fit_is_not_there),
 		DESK_TEST(audit__what_is_allowed_waits_for_company),
 		DESK_TEST(audit__what_is_refused_does_not_wait),
+		DESK_TEST(audit__a_burst_leaves_no_memory),
 		DESK_TEST(audit__a_loss_is_told_once),
 		DESK_TEST(audit__a_record_too_large_is_told),
 		DESK_TEST(audit__half_a_line_is_ended),
