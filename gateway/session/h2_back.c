@@ -237,13 +237,13 @@ static void response_give(const struct h2_response *r, struct response *ret)
 	memcpy(ret->headers.items, r->fields, r->count * sizeof(r->fields[0]));
 }
 
-static void put_header(struct response *r, enum header_id id, struct span value)
+static void put_header(struct response *r, struct span name, struct span value)
 {
 	if (r->headers.count < HEADERS_MAX)
 		r->headers.items[r->headers.count++] = (struct header){
-			.name = header_name(id),
+			.name = name,
 			.value = value,
-			.id = id,
+			.id = header_id_of(name),
 		};
 }
 
@@ -256,11 +256,11 @@ static void tunnel_give(struct exchange *x, struct response *ret)
 
 	ret->status = 101;
 	ret->reason = SPAN("Switching Protocols");
-	put_header(ret, HEADER_UPGRADE, protocol_of(&x->head));
+	put_header(ret, SPAN("Upgrade"), protocol_of(&x->head));
 	if (!key || headers_find(&ret->headers, HEADER_SEC_WEBSOCKET_ACCEPT) ||
 	    !ws_accept(key->value, accept))
 		return;
-	put_header(ret, HEADER_SEC_WEBSOCKET_ACCEPT,
+	put_header(ret, SPAN("Sec-WebSocket-Accept"),
 		   arena_dup(&x->arena, span_of(accept, sizeof(accept))));
 }
 

@@ -2,7 +2,8 @@
 /* h2_nv.c - heads and fields as nghttp2 wants them, for sending
  *
  * nghttp2 copies names (making them lower-case) and values when they are
- * submitted. What belongs to one connection of HTTP/1.1 is left out here.
+ * submitted; of a name that we know it is given ours, which is so written and
+ * stays. What belongs to one connection of HTTP/1.1 is left out here.
  */
 
 #include "src/wire/h2_conn.h"
@@ -11,15 +12,14 @@
 
 #include "src/base/err.h"
 
-static nghttp2_nv nv_of(struct span name, struct span value, bool sensitive)
+static nghttp2_nv nv_of(struct span name, struct span value, uint8_t flags)
 {
 	return (nghttp2_nv){
 		.name = (uint8_t *)(uintptr_t)name.ptr,
 		.value = (uint8_t *)(uintptr_t)value.ptr,
 		.namelen = name.len,
 		.valuelen = value.len,
-		.flags = sensitive ? NGHTTP2_NV_FLAG_NO_INDEX
-				   : NGHTTP2_NV_FLAG_NONE,
+		.flags = flags,
 	};
 }
 
@@ -41,29 +41,37 @@ static bool may_be_sent(const struct header *h)
 	}
 }
 
-static bool is_sensitive(const struct header *h)
+static uint8_t index_flag(const struct header *h)
 {
-	return h->sensitive || header_flags_of(h->id) & HEADER_CREDENTIAL;
+	bool sensitive =
+		h->sensitive || header_flags_of(h->id) & HEADER_CREDENTIAL;
+
+	return sensitive ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 }
 
-/* Empty ones are left out. */
+/* Empty ones are left out. The name is a literal. */
 static void put_pseudo(struct h2_nvs *n, struct span name, struct span value)
 {
 	if (value.len)
-		n->items[n->count++] = nv_of(name, value, false);
+		n->items[n->count++] =
+			nv_of(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME);
+}
+
+static nghttp2_nv nv_of_field(const struct header *h)
+{
+	if (h->id == HEADER_OTHER)
+		return nv_of(h->name, h->value, index_flag(h));
+	return nv_of(header_name(h->id), h->value,
+		     index_flag(h) | NGHTTP2_NV_FLAG_NO_COPY_NAME);
 }
 
 static void put_fields(struct h2_nvs *n, const struct headers *headers)
 {
-	const struct header *h;
 	unsigned i;
 
-	for (i = 0; i < headers->count; i++) {
-		h = &headers->items[i];
-		if (may_be_sent(h))
-			n->items[n->count++] =
-				nv_of(h->name, h->value, is_sensitive(h));
-	}
+	for (i = 0; i < headers->count; i++)
+		if (may_be_sent(&headers->items[i]))
+			n->items[n->count++] = nv_of_field(&headers->items[i]);
 }
 
 int h2_nvs_request(const struct h2_head *head, struct h2_nvs *ret)
@@ -141,8 +149,8 @@ struct h2_fields *h2_fields_new(const struct headers *headers)
 		if (!may_be_sent(h))
 			continue;
 		name = fields_copy(&at, h->name);
-		f->items[f->count++] = nv_of(name, fields_copy(&at, h->value),
-					     is_sensitive(h));
+		f->items[f->count++] =
+			nv_of(name, fields_copy(&at, h->value), index_flag(h));
 	}
 	return f;
 }

@@ -50,7 +50,7 @@ void headers_copy(struct headers *dst, const struct headers *src);
 
 /* HEADER_OTHER when the name is in no row. */
 enum header_id header_id_of(struct span name);
-/* As usually written ("Content-Type"); empty for HEADER_OTHER. */
+/* As HTTP/2 writes it ("content-type"), for ever; empty for HEADER_OTHER. */
 struct span header_name(enum header_id id);
 unsigned header_flags_of(enum header_id id);
 bool header_name_is_valid(struct span name); /* RFC 9110 token, 1..256 */
