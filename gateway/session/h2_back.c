@@ -21,6 +21,7 @@
 #include "gateway/upstream/origin.h"
 #include "gateway/upstream/origin_h2.h"
 #include "gateway/worker.h"
+#include "src/base/blocks.h"
 #include "src/base/err.h"
 #include "src/base/secret.h"
 #include "src/wire/bytes.h"
@@ -315,7 +316,7 @@ static void back_release(struct leg *leg, bool keep)
 		h2_conn_touch(c);
 	}
 	h2_leg_fini(l);
-	free(l);
+	block_give(l, sizeof(*l));
 	if (c && !c->leg_count && !c->failed)
 		origin_rest(origin_of(c));
 }
@@ -410,7 +411,7 @@ bool origin_h2_has_room(const struct origin *o)
 
 struct leg *h2_back_new(struct exchange *x, struct origin *o)
 {
-	struct h2_leg *l = must_alloc(sizeof(*l));
+	struct h2_leg *l = block_take_zeroed(sizeof(*l));
 
 	h2_leg_init(l, &o->h2->conn, x->session->sandbox, &back_ops);
 	l->leg.exchange = x;

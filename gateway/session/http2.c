@@ -26,6 +26,7 @@
 #include "gateway/session/h2_conn.h"
 #include "gateway/session/session.h"
 #include "gateway/worker.h"
+#include "src/base/blocks.h"
 #include "src/base/err.h"
 #include "src/io/stream.h"
 #include "src/role/config.h"
@@ -256,7 +257,7 @@ static void on_head(void *ctx, int32_t id, const struct h2_head *head, bool end)
 {
 	struct h2_conn *c = ctx;
 	struct session *s = http2_of(c)->session;
-	struct h2_leg *l = must_alloc(sizeof(*l));
+	struct h2_leg *l = block_take_zeroed(sizeof(*l));
 	struct exchange *x;
 
 	h2_leg_init(l, c, s->sandbox, &front_ops);
@@ -293,7 +294,7 @@ static void front_free(struct h2_leg *l)
 {
 	l->sandbox->streams--;
 	h2_leg_fini(l);
-	free(l);
+	block_give(l, sizeof(*l));
 }
 
 static void on_closed(void *ctx, int32_t id, uint32_t code)

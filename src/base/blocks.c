@@ -4,6 +4,7 @@
 #include "src/base/blocks.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "src/base/err.h"
 
@@ -77,6 +78,11 @@ void *block_take(size_t size)
 	stacks[i].top = p->next;
 	stacks[i].bytes -= block_size(size);
 	return p;
+}
+
+void *block_take_zeroed(size_t size)
+{
+	return memset(block_take(size), 0, size);
 }
 
 void block_give(void *p, size_t size)

@@ -10,7 +10,7 @@
 
 #include "src/wire/h2_conn.h"
 
-#include "src/base/err.h"
+#include "src/base/blocks.h"
 
 static struct h2_stream **slot_of(const struct h2 *h, int32_t id)
 {
@@ -29,7 +29,8 @@ struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id)
 
 struct h2_stream *h2_stream_new(struct h2 *h, int32_t id)
 {
-	struct h2_stream *s = must_alloc(sizeof(*s)), **slot = slot_of(h, id);
+	struct h2_stream *s = block_take_zeroed(sizeof(*s)),
+			 **slot = slot_of(h, id);
 
 	s->id = id;
 	s->window = h->limits.window;
@@ -50,7 +51,7 @@ void h2_stream_forget(struct h2 *h, struct h2_stream *s)
 	list_remove(&s->event);
 	buf_wipe(&s->queue);
 	h2_fields_free(s->trailers);
-	free(s);
+	block_give(s, sizeof(*s));
 }
 
 static void event_note(struct h2 *h, struct h2_stream *s)

@@ -117,6 +117,24 @@ static void blocks__small_ones_too(void **state)
 	blocks_keep(0);
 }
 
+static void blocks__zeroed_ones_are_clean_again(void **state)
+{
+	static const char zeros[BLOCK_STEP];
+	char *a;
+	unsigned i;
+
+	(void)state;
+	blocks_keep(64 * 1024);
+	for (i = 0; i < 2; i++) {
+		a = block_take_zeroed(sizeof(zeros));
+		assert_memory_equal(a, zeros, sizeof(zeros));
+		memset(a, 0xaa, sizeof(zeros));
+		block_give(a, sizeof(zeros));
+	}
+	blocks_drop();
+	blocks_keep(0);
+}
+
 static void blocks__no_more_than_the_limit_is_kept(void **state)
 {
 	void *a[4];
@@ -172,6 +190,7 @@ int main(void)
 		cmocka_unit_test(blocks__every_byte_can_be_used),
 		cmocka_unit_test(blocks__last_in_first_out),
 		cmocka_unit_test(blocks__small_ones_too),
+		cmocka_unit_test(blocks__zeroed_ones_are_clean_again),
 		cmocka_unit_test(blocks__no_more_than_the_limit_is_kept),
 		cmocka_unit_test(blocks__another_thread_may_give),
 	};
