@@ -445,8 +445,9 @@ bool h2_copy_fields(struct arena *a, const struct headers *from,
 
 	for (i = 0; i < from->count; i++) {
 		to[i] = from->items[i];
-		to[i].name = to[i].id ? header_name(to[i].id)
-				      : arena_dup(a, from->items[i].name);
+		to[i].name = to[i].id == HEADER_OTHER
+				     ? arena_dup(a, from->items[i].name)
+				     : header_name(to[i].id);
 		to[i].value = arena_dup(a, from->items[i].value);
 	}
 	return !arena_overflowed(a);
