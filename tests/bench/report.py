@@ -127,6 +127,21 @@ def spread_table(results, rows, names):
     return table(["least to most", *names], lines)
 
 
+def change_table(results, rows):
+    """Each figure as a multiple of the build before, round by round: a machine that drifts
+    does so for both. Many short rounds tell half a per cent; two long ones do not."""
+    lines = []
+    for test, figure, title, _ in rows:
+        ours, before = (results.get((test, n), []) for n in ("sallyport", "before"))
+        if len(ours) != len(before) or not all(r[figure] for r in before):
+            continue
+        ratios = [a[figure] / b[figure] for a, b in zip(ours, before)]
+        if len(ratios) > 1:
+            error = statistics.stdev(ratios) / len(ratios) ** 0.5
+            lines.append([title, f"{statistics.mean(ratios):.3f}", f"{error:.3f}"])
+    return table(["multiple of the build before", "mean", "standard error"], lines) if lines else ""
+
+
 def machine():
     model = next((line.split(":")[1].strip() for line in
                   Path("/proc/cpuinfo").read_text().splitlines()
@@ -147,6 +162,8 @@ def markdown(results, tests, gateways, run):
     ]
     if BASE in names:
         parts.append(ratios_table(results, rows, names))
+    if "before" in names:
+        parts.append(change_table(results, rows))
     parts.append(scale_table(results, names))
     if run["rounds"] > 1 and pair:
         parts.append(spread_table(results, [r for r in rows if r[1] not in
