@@ -33,6 +33,7 @@ void blocks_drop(void);
 size_t block_size(size_t size);
 /* At least size bytes, of any size and content. Never NULL. */
 void *block_take(size_t size);
+/* The same, with zeros in the first size bytes. */
 void *block_take_zeroed(size_t size);
 /* Of block_take(), with the same size; by any thread. NULL is fine. Also of
  * malloc, if there is room for block_size(size). */
