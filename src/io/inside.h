@@ -44,12 +44,12 @@ struct resident {
 struct loop {
 	struct event_base *base;
 	struct event *wake; /* wake_fd became readable */
-	struct event *tick; /* the wheel has something at armed_ms */
+	struct event *tick; /* tick_fd: the wheel has something at armed_ms */
 	uint64_t armed_ms;
 	uint64_t now_ms;
 	bool in_turn;
 	bool is_ending; /* see loop_end_soon() */
-	int wake_fd;
+	int wake_fd, tick_fd;
 
 	_Atomic(struct post *) posts; /* newest first */
 	atomic_bool stop;

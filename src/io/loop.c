@@ -8,6 +8,13 @@
  * one packet. Then comes the owner's turn-end function. If watches are still
  * ready the next turn does not wait, but timers and posts get their share.
  *
+ * Time is a descriptor too (timerfd), set when the wheel has something sooner
+ * than it is set for. A time limit of the wait itself would be set and taken
+ * back with every wait, and each of these makes the kernel set the processor's
+ * timer, for which a virtual machine has to ask its host: where something is
+ * due within milliseconds, as it is while an audit record waits, that is 10 us
+ * of each turn.
+ *
  * libevent's own callbacks only note facts; no foreign code runs inside
  * event_base_loop(). That is why everything may be ended anywhere.
  */
@@ -17,6 +24,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "src/base/clock.h"
@@ -40,7 +48,8 @@ struct loop_signal {
 	bool pending;
 };
 
-/* The counter is never read: edge-triggered, each write is a new event. */
+/* Neither this counter nor that of the timer is ever read: edge-triggered, each
+ * write is a new event, and so is each time that the timer was set for. */
 static void on_wake(evutil_socket_t fd, short what, void *ctx)
 {
 	(void)fd;
@@ -83,11 +92,23 @@ static struct event_base *base_new(void)
 	return base;
 }
 
+static struct event *event_of(struct loop *loop, int fd, event_callback_fn fn)
+{
+	struct event *e = event_new(loop->base, fd,
+				    EV_READ | EV_PERSIST | EV_ET, fn, loop);
+
+	if (e && !event_add(e, NULL))
+		return e;
+	if (e)
+		event_free(e);
+	return NULL;
+}
+
 static int loop_init(struct loop *loop)
 {
 	loop->now_ms = clock_ms();
 	loop->armed_ms = UINT64_MAX;
-	loop->wake_fd = -1;
+	loop->wake_fd = loop->tick_fd = -1;
 	list_init(&loop->queued);
 	list_init(&loop->flushes);
 	list_init(&loop->signals);
@@ -99,14 +120,13 @@ static int loop_init(struct loop *loop)
 	if (!loop->base)
 		return err_origin(-ENOMEM);
 	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (loop->wake_fd < 0)
+	loop->tick_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (loop->wake_fd < 0 || loop->tick_fd < 0)
 		return err_origin(-errno);
-	loop->wake = event_new(loop->base, loop->wake_fd,
-			       EV_READ | EV_PERSIST | EV_ET, on_wake, loop);
-	loop->tick = evtimer_new(loop->base, on_tick, loop);
-	if (!loop->wake || !loop->tick || event_add(loop->wake, NULL))
-		return err_origin(-ENOMEM);
-	return 0;
+	loop->wake = event_of(loop, loop->wake_fd, on_wake);
+	loop->tick = event_of(loop, loop->tick_fd, on_tick);
+	return loop->wake && loop->tick ? 0 : err_origin(-ENOMEM);
 }
 
 int loop_new(struct loop **ret)
@@ -195,6 +215,7 @@ struct loop *loop_free(struct loop *loop)
 	if (loop->base)
 		event_base_free(loop->base);
 	fd_close(loop->wake_fd);
+	fd_close(loop->tick_fd);
 	free(loop->scratch);
 	free(loop->chan_scratch);
 	free(loop);
@@ -212,16 +233,15 @@ char *loop_scratch(struct loop *loop)
 static void loop_arm(struct loop *loop)
 {
 	uint64_t next = loop->wheel.next_ms;
-	struct timeval tv;
-	uint64_t now, delay;
+	const struct itimerspec due = {
+		.it_value = { .tv_sec = (time_t)(next / 1000),
+			      .tv_nsec = (long)(next % 1000 * 1000000) },
+	};
 
 	if (next >= loop->armed_ms)
 		return;
-	now = clock_ms(); /* this turn may have been long */
-	delay = next > now ? next - now : 0;
-	tv.tv_sec = (time_t)(delay / 1000);
-	tv.tv_usec = (suseconds_t)(delay % 1000 * 1000);
-	must(event_add(loop->tick, &tv) == 0);
+	must(timerfd_settime(loop->tick_fd, TFD_TIMER_ABSTIME, &due, NULL) ==
+	     0);
 	loop->armed_ms = next;
 }
 

@@ -11,8 +11,8 @@
  * not due yet, and places it again then.
  *
  * A bit per slot says that something may be in it; stopping leaves the bit,
- * which costs one look later. next_ms is a lower bound, made exact each time
- * the wheel gets there. No operation makes a system call.
+ * which costs one look later, but no wake-up. next_ms is a lower bound, made
+ * exact each time the wheel gets there. No operation makes a system call.
  */
 
 #include <stdint.h>
@@ -88,14 +88,28 @@ static unsigned ring_next(const uint64_t busy[WHEEL_SLOTS / 64], unsigned from)
 	return 0;
 }
 
-static uint64_t wheel_next(const struct wheel *w)
+/* The same, to the next slot of a level that something is in. */
+static unsigned wheel_look(struct wheel *w, unsigned level, unsigned from)
+{
+	unsigned d, i;
+
+	while ((d = ring_next(w->busy[level], from))) {
+		i = (from + d) % WHEEL_SLOTS;
+		if (!list_is_empty(&w->slots[level][i]))
+			break;
+		w->busy[level][i / 64] &= ~(1ull << (i % 64));
+	}
+	return d;
+}
+
+static uint64_t wheel_next(struct wheel *w)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned l = 0; l < WHEEL_LEVELS; l++) {
 		unsigned shift = level_shift(l);
 		uint64_t tick = w->now_ms >> shift;
-		unsigned d = ring_next(w->busy[l], tick % WHEEL_SLOTS);
+		unsigned d = wheel_look(w, l, tick % WHEEL_SLOTS);
 
 		if (d)
 			next = MIN(next, (tick + d) << shift);

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/timerfd.h>
+
 #include "src/base/err.h"
 #include "src/io/inside.h"
 
@@ -134,11 +136,76 @@ static void timer__restart_is_a_store(void **state)
 	loop_free(loop);
 }
 
+/* What is left of them is the bit of their slot. */
+static void timer__that_was_stopped_wakes_nobody(void **state)
+{
+	struct timer stopped[TIMERS], lives;
+	struct loop *loop;
+	uint64_t first;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	loop->in_turn = true;
+	for (int i = 0; i < TIMERS; i++) {
+		timer_init(&stopped[i], loop, model_on_due);
+		timer_start(&stopped[i], 10 + 3 * (uint64_t)i);
+	}
+	timer_init(&lives, loop, model_on_due);
+	timer_start(&lives, 60000);
+	first = loop->wheel.next_ms;
+	for (int i = 0; i < TIMERS; i++)
+		timer_stop(&stopped[i]);
+	loop->now_ms = first; /* it was set for that */
+	wheel_expire(loop);
+	assert_int_equal(loop->wheel.next_ms, lives.slot_ms);
+	timer_stop(&lives);
+	loop_free(loop);
+}
+
+static uint64_t left_ms(const struct loop *loop)
+{
+	struct itimerspec left;
+
+	assert_int_equal(timerfd_gettime(loop->tick_fd, &left), 0);
+	return (uint64_t)left.it_value.tv_sec * 1000 +
+	       (uint64_t)left.it_value.tv_nsec / 1000000;
+}
+
+/* The kernel's clock is set for what is due first, and only then. */
+static void timer__is_set_once_for_the_first(void **state)
+{
+	struct timer a, b, c;
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	timer_init(&a, loop, model_on_due);
+	timer_init(&b, loop, model_on_due);
+	timer_init(&c, loop, model_on_due);
+	loop_run_once(loop, false);
+	assert_int_equal(left_ms(loop), 0);
+	timer_start(&a, 600000);
+	loop_run_once(loop, false);
+	assert_in_range(left_ms(loop), 500000, 600000 + 600000 / 64);
+	timer_start(&b, 900000);
+	loop_run_once(loop, false);
+	assert_in_range(left_ms(loop), 500000, 600000 + 600000 / 64);
+	timer_start(&c, 100000);
+	loop_run_once(loop, false);
+	assert_in_range(left_ms(loop), 50000, 100000 + 100000 / 64);
+	timer_stop(&a);
+	timer_stop(&b);
+	timer_stop(&c);
+	loop_free(loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timer__agrees_with_a_model),
 		cmocka_unit_test(timer__restart_is_a_store),
+		cmocka_unit_test(timer__that_was_stopped_wakes_nobody),
+		cmocka_unit_test(timer__is_set_once_for_the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
