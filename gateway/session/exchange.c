@@ -275,7 +275,9 @@ static void exchange_open_origin(struct exchange *x)
 	struct session *s = x->session;
 
 	x->origin = origin_open(s->worker, s->sandbox, &s->destination,
-				x->request.grant, s->http2 && !x->head.upgrade,
+				x->request.grant,
+				s->http2 && !x->head.upgrade ? ORIGIN_BY_H2
+							     : ORIGIN_PLAINLY,
 				on_origin, x);
 	if (x->origin->open) {
 		exchange_send(x);

@@ -301,8 +301,8 @@ static void session_open_tls(struct session *s)
 		session_get_leaf(s);
 		return;
 	}
-	s->origin = origin_open(w, s->sandbox, &s->destination, s->grant, true,
-				on_probed, s);
+	s->origin = origin_open(w, s->sandbox, &s->destination, s->grant,
+				ORIGIN_BY_H2, on_probed, s);
 	must(!s->origin->open); /* nothing kept answers the question */
 	session_move(s, SESSION_PROBE);
 }

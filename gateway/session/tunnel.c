@@ -106,7 +106,9 @@ void tunnel_reach(struct session *s, const struct destination *d,
 	struct destination through = *d;
 
 	through.scheme = SCHEME_TCP; /* TLS, if any, is the client's own */
-	s->origin = origin_open(s->worker, s->sandbox, &through, grant, false,
+	s->origin = origin_open(s->worker, s->sandbox, &through, grant,
+				buf_len(&s->in) ? ORIGIN_PLAINLY
+						: ORIGIN_TO_LISTEN,
 				on_origin, s);
 	must(!s->origin->open); /* TCP connections are never kept */
 }

@@ -216,6 +216,15 @@ static bool origin_chain(struct origin *o)
 	return true;
 }
 
+static int origin_begin(struct origin *o)
+{
+	struct loop *loop = o->worker->loop;
+
+	if (o->aim->listens)
+		return stream_connect(loop, &o->address, &o->stream);
+	return stream_connect_to_speak(loop, &o->address, &o->stream);
+}
+
 /* False: it failed at once. */
 static bool origin_connect(struct origin *o)
 {
@@ -226,7 +235,7 @@ static bool origin_connect(struct origin *o)
 		o->address = d->addrs[o->aim->attempt];
 	if (origin_chain(o))
 		return true;
-	if (stream_connect(o->worker->loop, &o->address, &o->stream)) {
+	if (origin_begin(o)) {
 		o->stream = NULL;
 		return false;
 	}
@@ -324,13 +333,14 @@ static void on_begin(struct timer *t)
 
 struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			   const struct destination *d,
-			   const struct grant *grant, bool h2, origin_fn *fn,
-			   void *ctx)
+			   const struct grant *grant,
+			   enum origin_manner manner, origin_fn *fn, void *ctx)
 {
+	const bool h2 = manner == ORIGIN_BY_H2 ||
+			pool_is_h2_only(w->pool, s, d);
 	struct origin *o;
 
 	must(grant != NULL);
-	h2 = h2 || pool_is_h2_only(w->pool, s, d);
 	o = origin_kept(w, s, d, h2);
 	if (o)
 		return o;
@@ -341,6 +351,7 @@ struct origin *origin_open(struct worker *w, const struct sandbox *s,
 	o->worker = w;
 	o->aim = must_alloc(sizeof(*o->aim));
 	o->aim->destination = *d;
+	o->aim->listens = manner == ORIGIN_TO_LISTEN;
 	o->detail = "";
 	o->fn = fn;
 	o->ctx = ctx;

@@ -47,6 +47,7 @@ typedef void origin_fn(struct origin *o, void *ctx, enum origin_event event);
 struct origin_aim {
 	struct destination destination;
 	unsigned attempt; /* the address that is tried */
+	bool listens;	  /* the origin may speak first */
 	char detail[128];
 };
 
@@ -87,14 +88,19 @@ void origin_pool_drop_idle(struct origin_pool *pool);
 /* What the origins of a group were found to speak. */
 enum origin_alpn { ORIGIN_ALPN_UNKNOWN, ORIGIN_ALPN_H1, ORIGIN_ALPN_H2 };
 
+enum origin_manner {
+	ORIGIN_PLAINLY,
+	ORIGIN_BY_H2,	  /* where the origin speaks it; see ->h2 of what comes */
+	ORIGIN_TO_LISTEN, /* the origin may speak first */
+};
+
 /* Never NULL. If ->open at once, fn is not called; else fn is, once, from the
  * loop, and may give another origin than was returned: one to share. The grant
- * is proof that policy allowed it; it is not kept. h2: HTTP/2 is preferred
- * where the origin speaks it; see ->h2 of what comes. */
+ * is proof that policy allowed it; it is not kept. */
 struct origin *origin_open(struct worker *w, const struct sandbox *s,
 			   const struct destination *d,
-			   const struct grant *grant, bool h2, origin_fn *fn,
-			   void *ctx);
+			   const struct grant *grant,
+			   enum origin_manner manner, origin_fn *fn, void *ctx);
 enum origin_alpn origin_alpn(struct worker *w, const struct sandbox *s,
 			     const struct destination *d);
 /* Ends it, at any time. NULL is fine; returns NULL. */

@@ -124,11 +124,23 @@ static int way_drain(struct way *w)
 	return 0;
 }
 
+/* All of an orderly source was read: FIN, in one packet with what is queued. */
+static void way_end(struct way *w)
+{
+	if (w->source->in != SIDE_ENDED || w->source->read_error ||
+	    w->sink->out != SIDE_OPEN)
+		return;
+	/* the other way is over: both are closed next */
+	w->sink->closes = w->sink->in == SIDE_ENDED &&
+			  w->source->out == SIDE_ENDED;
+	stream_shutdown_write(w->sink);
+}
+
 /* > 0 bytes moved from the source, 0 it ended, STREAM_AGAIN, or -errno. */
 static ssize_t way_copy(struct way *w)
 {
 	char *scratch = loop_scratch(way_loop(w));
-	ssize_t n;
+	ssize_t n, last = 0;
 	int r;
 
 	n = stream_receive(w->source, scratch, COPY_BYTES);
@@ -136,9 +148,14 @@ static ssize_t way_copy(struct way *w)
 		return n;
 	if (n == COPY_BYTES && w->mode == WAY_COPY)
 		w->mode = WAY_BULK;
+	else if (n < COPY_BYTES && w->source->watch.ready & WATCH_HUP)
+		last = stream_receive(w->source, scratch + n,
+				      COPY_BYTES - (size_t)n);
+	n += MAX(last, 0);
 	r = stream_write(w->sink, span_of(scratch, (size_t)n));
 	if (r)
 		return r;
+	way_end(w);
 	/* At once: the wait for the end of the round gains nothing here. */
 	r = stream_flush(w->sink);
 	return r && r != STREAM_AGAIN ? r : n;
@@ -213,13 +230,10 @@ static int way_pump(struct way *w, uint64_t *moved)
 		budget -= MIN(budget, (uint64_t)n);
 	}
 	if (w->source->in == SIDE_ENDED && w->sink->out == SIDE_OPEN) {
-		/* the other way is over: both are closed next */
-		w->sink->closes = w->sink->in == SIDE_ENDED &&
-				  w->source->out == SIDE_ENDED;
-		stream_shutdown_write(w->sink);
+		way_end(w);
 		(void)stream_flush(w->sink);
 	}
-	return 0;
+	return w->source->in == SIDE_ENDED ? w->source->read_error : 0;
 }
 
 static bool way_is_blocked(const struct way *w)

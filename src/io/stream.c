@@ -206,18 +206,16 @@ void stream_keepalive(struct stream *s)
 	s->keepalive_due = false;
 }
 
-int stream_connect(struct loop *loop, const struct addr *to,
-		   struct stream **ret)
+static void set_tcp(int fd, int option, int value)
 {
-	return stream_connect_by(loop, to, "", ret);
+	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
 
-int stream_connect_by(struct loop *loop, const struct addr *to,
-		      const char *device, struct stream **ret)
+static int stream_begin(struct loop *loop, const struct addr *to,
+			const char *device, bool holds_ack, struct stream **ret)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(to, &sa);
-	const int on = 1;
 	int error = 0;
 	int fd, r;
 
@@ -225,7 +223,9 @@ int stream_connect_by(struct loop *loop, const struct addr *to,
 		    0);
 	if (fd < 0)
 		return err_origin(-errno);
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	set_tcp(fd, TCP_NODELAY, 1);
+	if (holds_ack)
+		set_tcp(fd, TCP_QUICKACK, 0);
 	if (*device && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device,
 				  (socklen_t)strlen(device)))
 		error = -errno;
@@ -235,12 +235,41 @@ int stream_connect_by(struct loop *loop, const struct addr *to,
 	r = stream_make(loop, fd, error ? PHASE_OPEN : PHASE_CONNECTING, ret);
 	if (!r && !error)
 		(*ret)->keepalive_due = true;
+	if (!r)
+		(*ret)->holds_ack = holds_ack;
 	if (r || !error)
 		return r;
 	(*ret)->news |= NEWS_CONNECTED;
 	stream_end_output(*ret);
 	stream_end_input(*ret, error);
 	return 0;
+}
+
+int stream_connect(struct loop *loop, const struct addr *to,
+		   struct stream **ret)
+{
+	return stream_begin(loop, to, "", false, ret);
+}
+
+int stream_connect_to_speak(struct loop *loop, const struct addr *to,
+			    struct stream **ret)
+{
+	return stream_begin(loop, to, "", true, ret);
+}
+
+int stream_connect_by(struct loop *loop, const struct addr *to,
+		      const char *device, struct stream **ret)
+{
+	return stream_begin(loop, to, device, false, ret);
+}
+
+/* What holds the ACK also makes the kernel think that there is a dialogue, and
+ * hold those of what the server says next. One that waits for each (Nagle's
+ * algorithm) would be held up by that. */
+void stream_release_ack(struct stream *s)
+{
+	set_tcp(s->fd, TCP_QUICKACK, 1);
+	s->holds_ack = false;
 }
 
 struct stream *stream_free(struct stream *s)

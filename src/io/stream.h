@@ -54,8 +54,14 @@ WUNRES int stream_new(struct loop *loop, int fd, struct stream **ret);
  * then stream_error() tells how it went. */
 WUNRES int stream_connect(struct loop *loop, const struct addr *to,
 			  struct stream **ret);
-/* The same by the network device of that name and no other, whatever the routes
- * say by then ("": as they say); -ENODEV when there is none. */
+/* The same where we are the one to speak first, and soon: what is written then
+ * says, too, that the connection stands, and no packet does so before it. A
+ * server that waits to hear that, to greet, would wait for a fifth of a second.
+ */
+WUNRES int stream_connect_to_speak(struct loop *loop, const struct addr *to,
+				   struct stream **ret);
+/* As stream_connect(), by the network device of that name and no other, whatever
+ * the routes say by then ("": as they say); -ENODEV when there is none. */
 WUNRES int stream_connect_by(struct loop *loop, const struct addr *to,
 			     const char *device, struct stream **ret);
 /* Closes at once; unsent output is lost. NULL is fine. Returns NULL. Safe in

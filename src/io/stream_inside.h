@@ -62,7 +62,8 @@ struct stream {
 	const struct tls_ops *tls_ops; /* with tls */
 	bool tls_pending;   /* SSL holds decrypted bytes: as of the last read */
 	bool keepalive_due; /* it is to be set if the stream lives on */
-	bool closes;	    /* close(2) follows at once, and says the FIN */
+	bool holds_ack;	    /* that of SYN-ACK goes with our first bytes */
+	bool closes;	    /* close(2) says the FIN, unless the loop ends soon */
 
 	struct pace *pace; /* who says how much may be read; NULL = nobody */
 	struct list paced; /* in the line of the pace */
@@ -87,6 +88,9 @@ void stream_rearm(struct stream *s);
 /* Notes the first error and tells the owner from the loop. */
 void stream_fail(struct stream *s, int error);
 bool stream_has_room(const struct stream *s);
+
+/* The first bytes of one that holds it are sent. */
+void stream_release_ack(struct stream *s);
 
 /* Has the kernel find a peer that vanished without a word. */
 void stream_keepalive(struct stream *s);

@@ -43,14 +43,17 @@ void stream_dirty(struct stream *s)
 /* Bytes taken, 0 when the kernel is full, or -errno (the output has ended). */
 static ssize_t stream_send(struct stream *s, struct span bytes)
 {
+	const bool ends = s->out == SIDE_ENDING && s->phase == PHASE_OPEN;
 	ssize_t n;
 
 	if (s->phase == PHASE_CONNECTING || !(s->watch.ready & WATCH_WRITE))
 		return 0;
 	do
-		n = socket_send(s->fd, bytes.ptr, bytes.len);
+		n = socket_send(s->fd, bytes.ptr, bytes.len, ends);
 	while (n < 0 && errno == EINTR);
 	if (n >= 0) {
+		if (s->holds_ack)
+			stream_release_ack(s);
 		s->bytes_out += (uint64_t)n;
 		return n;
 	}
@@ -70,7 +73,7 @@ static void stream_finish_output(struct stream *s)
 	if (s->out != SIDE_ENDING || s->phase != PHASE_OPEN)
 		return;
 	s->out = SIDE_ENDED;
-	if (!s->closes)
+	if (!s->closes || s->watch.loop->is_ending)
 		(void)shutdown(s->fd, SHUT_WR);
 }
 

@@ -74,7 +74,8 @@ static inline struct origin *begin(struct desk *d, const struct sandbox *s,
 				   const struct destination *to)
 {
 	d->called = false;
-	return origin_open(d->worker, s, to, d->grant, false, on_origin, d);
+	return origin_open(d->worker, s, to, d->grant, ORIGIN_PLAINLY,
+			   on_origin, d);
 }
 
 /* Opened, or failed: then ->open is false. */

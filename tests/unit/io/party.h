@@ -15,8 +15,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -200,6 +200,16 @@ static inline int tcp_listen(struct addr *ret)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
 	assert_true(addr_from_sockaddr((struct sockaddr *)&sa, ret));
 	return fd;
+}
+
+/* Packets that a socket of TCP has sent. */
+static inline unsigned packets_of(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+	return info.tcpi_segs_out;
 }
 
 /* Two connected, non-blocking TCP sockets without delay, as all of ours are. */

@@ -261,6 +261,44 @@ static void splice__reset_passes(void **state)
 	joint_fini(&j);
 }
 
+/* The end of a way came with its last bytes, and goes on with them. */
+static void splice__last_bytes_and_end_are_one_packet(void **state)
+{
+	struct outcome outcome = { 0 };
+	struct splice *sp;
+	int x[2], y[2];
+	unsigned before;
+	char bytes[8];
+
+	(void)state;
+	tcp_pair(x);
+	tcp_pair(y);
+	assert_int_equal(write(x[0], "last", 4), 4);
+	assert_int_equal(shutdown(x[0], SHUT_WR), 0);
+	before = packets_of(y[0]);
+	assert_int_equal(stream_splice(stream_of(x[1]), stream_of(y[0]), 10000,
+				       on_done, &outcome, &sp),
+			 0);
+	turns(5);
+	assert_int_equal(packets_of(y[0]), before + 1);
+	assert_int_equal(recv(y[1], bytes, sizeof(bytes), 0), 4);
+	assert_memory_equal(bytes, "last", 4);
+	assert_int_equal(recv(y[1], bytes, sizeof(bytes), 0), 0);
+
+	/* The other way goes on, and ends the same way. */
+	assert_int_equal(write(y[1], "answer", 6), 6);
+	assert_int_equal(shutdown(y[1], SHUT_WR), 0);
+	turns(5);
+	assert_int_equal(recv(x[0], bytes, sizeof(bytes), 0), 6);
+	assert_int_equal(recv(x[0], bytes, sizeof(bytes), 0), 0);
+	assert_int_equal(outcome.calls, 1);
+	assert_int_equal(outcome.error, 0);
+	assert_int_equal(outcome.a_to_b, 4);
+	assert_int_equal(outcome.b_to_a, 6);
+	fd_close(x[0]);
+	fd_close(y[1]);
+}
+
 static void splice__ends_with_the_loop(void **state)
 {
 	unsigned before = open_fds();
@@ -288,6 +326,7 @@ int main(void)
 		TEST(splice__idle_time_ends_it),
 		TEST(splice__cancel_tells_from_the_loop),
 		TEST(splice__reset_passes),
+		TEST(splice__last_bytes_and_end_are_one_packet),
 		TEST(splice__ends_with_the_loop),
 	};
 

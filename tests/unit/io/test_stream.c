@@ -4,7 +4,6 @@
 #include "tests/unit/io/party.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 
 static struct loop *loop;
 
@@ -295,6 +294,81 @@ static void stream__connects(void **state)
 	fd_close(listener);
 }
 
+/* A server hears that the connection stands, and what for, in one packet. */
+static void stream__first_bytes_say_that_it_stands(void **state)
+{
+	struct stream *s = NULL;
+	struct addr addr;
+	char bytes[8];
+	int listener, fd;
+
+	(void)state;
+	listener = tcp_listen(&addr);
+	assert_int_equal(stream_connect_to_speak(loop, &addr, &s), 0);
+	turns(3);
+	assert_int_equal(packets_of(stream_fd(s)), 1); /* SYN */
+	assert_int_equal(accept4(listener, NULL, NULL, 0), -1);
+	assert_int_equal(stream_write(s, SPAN("hello")), 0);
+	turns(1);
+	assert_int_equal(packets_of(stream_fd(s)), 2);
+	fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	assert_int_equal(recv(fd, bytes, sizeof(bytes), 0), 5);
+
+	/* What it says is acknowledged at once, as ever. */
+	assert_int_equal(send(fd, "a", 1, 0), 1);
+	turns(1);
+	assert_int_equal(packets_of(stream_fd(s)), 3);
+	stream_free(s);
+	fd_close(fd);
+	fd_close(listener);
+}
+
+/* Some greet, and do so once they hear it. */
+static void stream__that_listens_is_heard_of_at_once(void **state)
+{
+	struct stream *s = NULL;
+	struct addr addr;
+	int listener, fd;
+
+	(void)state;
+	listener = tcp_listen(&addr);
+	assert_int_equal(stream_connect(loop, &addr, &s), 0);
+	assert_int_equal(packets_of(stream_fd(s)), 2); /* SYN, ACK */
+	fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	assert_true(fd >= 0);
+	stream_free(s);
+	fd_close(fd);
+	fd_close(listener);
+}
+
+static void stream__end_goes_with_the_last_bytes(void **state)
+{
+	struct stream *s;
+	unsigned before;
+	char bytes[8];
+	int fds[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		tcp_pair(fds);
+		s = stream_of(fds[0]);
+		before = packets_of(fds[0]);
+		assert_int_equal(stream_write(s, SPAN("bye")), 0);
+		if (i == 0)
+			stream_shutdown_write(s);
+		else
+			stream_close(s, 1000);
+		turns(2);
+		assert_int_equal(packets_of(fds[0]), before + 1);
+		assert_int_equal(recv(fds[1], bytes, sizeof(bytes), 0), 3);
+		assert_int_equal(recv(fds[1], bytes, sizeof(bytes), 0), 0);
+		fd_close(fds[1]);
+		if (i == 0)
+			stream_free(s);
+		turns(2);
+	}
+}
+
 static int option_of(int fd, int level, int name)
 {
 	socklen_t len = sizeof(int);
@@ -565,6 +639,9 @@ int main(void)
 		TEST(stream__may_be_freed_in_its_callback),
 		TEST(stream__half_close),
 		TEST(stream__connects),
+		TEST(stream__first_bytes_say_that_it_stands),
+		TEST(stream__that_listens_is_heard_of_at_once),
+		TEST(stream__end_goes_with_the_last_bytes),
 		TEST(stream__that_lives_on_is_kept_alive),
 		TEST(stream__connect_is_refused),
 		TEST(stream__reset_is_an_error),
