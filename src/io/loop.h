@@ -62,18 +62,22 @@ typedef void watch_fn(struct watch *w, unsigned ready);
 
 struct watch {
 	struct loop *loop;
-	struct event *event; /* reading and hang-up */
-	struct event *room;  /* writing, while it is asked for */
+	struct event *event;
 	watch_fn *fn;
 	int fd;
 	unsigned ready;	    /* what the kernel last said */
 	unsigned wanted;    /* what the owner waits for */
 	struct list queued; /* in the loop's list of watches to call */
-	unsigned surplus;   /* answers about writing that nobody waited for */
+	unsigned surplus;   /* wake-ups for writing that nobody waited for */
+	bool asks_room;	    /* for writing, besides reading and hang-up */
 };
 
 /* fd is borrowed, must be non-blocking. Initially nothing is wanted. */
 WUNRES int watch_init(struct watch *w, struct loop *loop, int fd, watch_fn *fn);
+/* These bits are wanted from the start: WATCH_WRITE of a connection that is
+ * being made takes no system call of its own then. */
+WUNRES int watch_init_wanting(struct watch *w, struct loop *loop, int fd,
+			      watch_fn *fn, unsigned bits);
 void watch_fini(struct watch *w); /* safe in its own callback */
 /* Calls back (from the loop, never from here) while wanted & ready. The kernel
  * is asked about WATCH_WRITE once it is wanted and not ready. */

@@ -163,7 +163,8 @@ static int stream_make(struct loop *loop, int fd, enum stream_phase phase,
 	list_init(&s->paced);
 	buf_init(&s->input, STREAM_UNREAD_MAX);
 	buf_init(&s->output, 2 * STREAM_WRITE_MAX);
-	r = watch_init(&s->watch, loop, fd, stream_on_ready);
+	r = watch_init_wanting(&s->watch, loop, fd, stream_on_ready,
+			       phase == PHASE_CONNECTING ? WATCH_WRITE : 0U);
 	if (r) {
 		stream_free(s);
 		return err_trace(r);
