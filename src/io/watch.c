@@ -26,6 +26,7 @@ static void watch_queue(struct watch *w)
 	if ((w->ready & w->wanted) && list_is_empty(&w->queued))
 		list_push(&w->loop->queued, &w->queued);
 }
+
 static void on_event(evutil_socket_t fd, short what, void *ctx);
 
 /* The kernel looks at once: no edge is missed. */

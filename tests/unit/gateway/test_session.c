@@ -414,6 +414,23 @@ static void opening__server_speaks_first(void **state)
 	assert_record(d, "\"kind\":\"tunnel\"");
 }
 
+/* It may wait for that to greet: no ACK is held back for first bytes of ours. */
+static void opening__server_hears_of_it_at_once(void **state)
+{
+	struct desk *d = *state;
+	uint64_t end_ms = clock_ms() + WORLD_PATIENCE_MS;
+	const struct session *s;
+
+	dial(d, "10.9.0.1");
+	world_turn(d->world);
+	s = list_first(&d->worker->sessions, struct session, link);
+	assert_non_null(s);
+	while (s->state != SESSION_OPENING && clock_ms() < end_ms)
+		world_turn(d->world);
+	world_settle(d->world);
+	assert_int_equal(d->origin.count, 1);
+}
+
 /* Until the origin was dialled for it. */
 static void until_dialled(struct desk *d)
 {
@@ -609,6 +626,7 @@ int main(void)
 		DESK_TEST(session__so_many_a_second),
 		DESK_TEST(session__so_many_at_once),
 		DESK_TEST(opening__server_speaks_first),
+		DESK_TEST(opening__server_hears_of_it_at_once),
 		DESK_TEST(opening__survives_changes_that_allow_it),
 		DESK_TEST(opening__is_cut_when_it_is_not_allowed_now),
 		DESK_TEST(opening__http_is_decided_by_its_name),
