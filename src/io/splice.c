@@ -124,16 +124,18 @@ static int way_drain(struct way *w)
 	return 0;
 }
 
-/* All of an orderly source was read: FIN, in one packet with what is queued. */
-static void way_end(struct way *w)
+/* Once all of an orderly source was read: FIN is due, with the next flush, in
+ * one packet with what is queued. */
+static bool way_end(struct way *w)
 {
 	if (w->source->in != SIDE_ENDED || w->source->read_error ||
 	    w->sink->out != SIDE_OPEN)
-		return;
+		return false;
 	/* the other way is over: both are closed next */
 	w->sink->closes = w->sink->in == SIDE_ENDED &&
 			  w->source->out == SIDE_ENDED;
 	stream_shutdown_write(w->sink);
+	return true;
 }
 
 /* > 0 bytes moved from the source, 0 it ended, STREAM_AGAIN, or -errno. */
@@ -155,7 +157,7 @@ static ssize_t way_copy(struct way *w)
 	r = stream_write(w->sink, span_of(scratch, (size_t)n));
 	if (r)
 		return r;
-	way_end(w);
+	(void)way_end(w);
 	/* At once: the wait for the end of the round gains nothing here. */
 	r = stream_flush(w->sink);
 	return r && r != STREAM_AGAIN ? r : n;
@@ -229,11 +231,9 @@ static int way_pump(struct way *w, uint64_t *moved)
 		*moved += (uint64_t)n;
 		budget -= MIN(budget, (uint64_t)n);
 	}
-	if (w->source->in == SIDE_ENDED && w->sink->out == SIDE_OPEN) {
-		way_end(w);
+	if (way_end(w))
 		(void)stream_flush(w->sink);
-	}
-	return w->source->in == SIDE_ENDED ? w->source->read_error : 0;
+	return w->source->read_error;
 }
 
 static bool way_is_blocked(const struct way *w)

@@ -234,12 +234,13 @@ static int stream_begin(struct loop *loop, const struct addr *to,
 		 errno != EINPROGRESS)
 		error = -errno;
 	r = stream_make(loop, fd, error ? PHASE_OPEN : PHASE_CONNECTING, ret);
-	if (!r && !error)
-		(*ret)->keepalive_due = true;
-	if (!r)
-		(*ret)->holds_ack = holds_ack;
-	if (r || !error)
+	if (r)
 		return r;
+	if (!error) {
+		(*ret)->keepalive_due = true;
+		(*ret)->holds_ack = holds_ack;
+		return 0;
+	}
 	(*ret)->news |= NEWS_CONNECTED;
 	stream_end_output(*ret);
 	stream_end_input(*ret, error);

@@ -60,8 +60,9 @@ WUNRES int stream_connect(struct loop *loop, const struct addr *to,
  */
 WUNRES int stream_connect_to_speak(struct loop *loop, const struct addr *to,
 				   struct stream **ret);
-/* As stream_connect(), by the network device of that name and no other, whatever
- * the routes say by then ("": as they say); -ENODEV when there is none. */
+/* As stream_connect(), by the network device of that name and no other,
+ * whatever the routes say by then ("": as they say); -ENODEV when there is
+ * none. */
 WUNRES int stream_connect_by(struct loop *loop, const struct addr *to,
 			     const char *device, struct stream **ret);
 /* Closes at once; unsent output is lost. NULL is fine. Returns NULL. Safe in
